@@ -1,0 +1,98 @@
+package events
+
+import (
+	"strings"
+
+	"berth/events/fault"
+)
+
+// Boundary names one consistency boundary: the part of a subject after
+// `berth.<space>.event.`. One boundary is one compare-and-append; everything
+// that must agree with itself lives on one.
+type Boundary string
+
+// Kind is a boundary's first token.
+type Kind string
+
+// The kinds of boundary, and which aggregate folds each.
+const (
+	KindSeat        Kind = "seat"        // seat.<owner>.<alias>: slot, head, environment
+	KindGoal        Kind = "goal"        // goal.<owner>.<actor>.<uid>.<goalId>: goal
+	KindUID         Kind = "uid"         // uid.<uid>: create-only reservation
+	KindInstance    Kind = "instance"    // instance.<id>: instance
+	KindEnvironment Kind = "environment" // environment.<id>: one that was written off
+	KindSpace       Kind = "space"       // space.<name>: facts about the whole log
+)
+
+// SeatBoundary is where one name's whole life is.
+func SeatBoundary(o Owner, a Alias) Boundary {
+	return Boundary("seat." + string(o) + "." + string(a))
+}
+
+// GoalBoundary is where a caller's goal is; another caller's same id is another goal.
+func GoalBoundary(c Caller, g GoalID) Boundary {
+	return Boundary("goal." + c.String() + "." + string(g))
+}
+
+// UIDBoundary is the create-only reservation of a lifecycle uid.
+func UIDBoundary(u UID) Boundary { return Boundary("uid." + string(u)) }
+
+// InstanceBoundary is a manager's registration.
+func InstanceBoundary(i InstanceID) Boundary { return Boundary("instance." + string(i)) }
+
+// EnvironmentBoundary is where a written-off environment goes on (decision 13).
+func EnvironmentBoundary(e EnvironmentID) Boundary { return Boundary("environment." + string(e)) }
+
+// SpaceBoundary holds facts about the log itself, such as an accepted loss of history.
+func SpaceBoundary(s Space) Boundary { return Boundary("space." + string(s)) }
+
+// Kind is the boundary's first token.
+func (b Boundary) Kind() Kind {
+	k, _, _ := strings.Cut(string(b), ".")
+	return Kind(k)
+}
+
+// Seat is the owner and the name of a seat boundary.
+func (b Boundary) Seat() (Owner, Alias, bool) {
+	p := strings.Split(string(b), ".")
+	if len(p) != 3 || Kind(p[0]) != KindSeat {
+		return "", "", false
+	}
+	return Owner(p[1]), Alias(p[2]), true
+}
+
+// Goal is the caller and the id of a goal boundary.
+func (b Boundary) Goal() (Caller, GoalID, bool) {
+	p := strings.Split(string(b), ".")
+	if len(p) != 5 || Kind(p[0]) != KindGoal {
+		return Caller{}, "", false
+	}
+	return Caller{Owner(p[1]), Actor(p[2]), UID(p[3])}, GoalID(p[4]), true
+}
+
+// Subject is the NATS subject of the boundary in a space.
+func (b Boundary) Subject(s Space) string {
+	return SubjectPrefix(s) + string(b)
+}
+
+// SubjectPrefix is what every event subject of a space starts with.
+func SubjectPrefix(s Space) string { return "berth." + string(s) + ".event." }
+
+// StreamName is the stream of a space.
+func StreamName(s Space) string { return "BERTH_" + string(s) }
+
+// ParseBoundary takes the tail of an event subject. It refuses what is not a
+// boundary of this grammar.
+func ParseBoundary(s string) (Boundary, error) {
+	p := strings.Split(s, ".")
+	want := map[Kind]int{KindSeat: 3, KindGoal: 5, KindUID: 2, KindInstance: 2, KindEnvironment: 2, KindSpace: 2}
+	if n, ok := want[Kind(p[0])]; !ok || n != len(p) || len(s) > MaxSubject {
+		return "", fault.New(fault.BadRequest, "%q is not a boundary", clip(s))
+	}
+	for _, t := range p[1:] {
+		if !tokenRE.MatchString(t) {
+			return "", fault.New(fault.BadRequest, "%q is not a boundary: token %q", clip(s), clip(t))
+		}
+	}
+	return Boundary(s), nil
+}

@@ -1,0 +1,167 @@
+package events
+
+import (
+	"encoding/json"
+	"time"
+
+	"berth/events/fault"
+)
+
+// ---- goal.<caller>.<goalId>
+
+// GoalAccepted binds a goal id to one request, for ever: same fingerprint,
+// same answer. For a spawn the identity is allocated here, before any effect.
+type GoalAccepted struct {
+	Command     string          `json:"command"` // spawn, checkpoint, export
+	Fingerprint string          `json:"fingerprint"`
+	Request     json.RawMessage `json:"request"` // the checked input, public text
+	Holder      InstanceID      `json:"holder"`
+	Allocated   Allocation      `json:"allocated"`
+	Ready       time.Time       `json:"ready"` // readiness deadline
+}
+
+// Allocation is the identity given to a goal before any effect.
+type Allocation struct {
+	Name        Alias         `json:"name"`
+	Owner       Owner         `json:"owner"`
+	Actor       Actor         `json:"actor"`
+	UID         UID           `json:"uid,omitempty"`
+	Environment EnvironmentID `json:"environment,omitempty"`
+	Operation   OperationID   `json:"operation,omitempty"` // checkpoint, export
+}
+
+// GoalProgressed is one step a person may want to see.
+type GoalProgressed struct {
+	Phase  string `json:"phase"`
+	Detail string `json:"detail,omitempty"`
+}
+
+// GoalCancelRequested asks the goal to end; Mode is graceful or terminate.
+type GoalCancelRequested struct {
+	Mode string `json:"mode"`
+}
+
+// GoalEnded is the one terminal; the first wins (2.6).
+type GoalEnded struct {
+	State  GoalState       `json:"state"`
+	Fault  *fault.Error    `json:"fault,omitempty"`
+	Result json.RawMessage `json:"result,omitempty"`
+}
+
+// GoalSettled is what an uncertain terminal turned out to be; it never
+// replaces the terminal (decision 14).
+type GoalSettled struct {
+	State  GoalState       `json:"state"`
+	Fault  *fault.Error    `json:"fault,omitempty"`
+	Result json.RawMessage `json:"result,omitempty"`
+}
+
+// GoalState is one of the states of 2.6.
+type GoalState string
+
+// The states of a goal; the last five are terminal.
+const (
+	GoalStateAccepted   GoalState = "accepted"
+	GoalStateRunning    GoalState = "running"
+	GoalStateWaiting    GoalState = "waiting"
+	GoalStateCancelling GoalState = "cancelling"
+	GoalSucceeded       GoalState = "succeeded"
+	GoalFailed          GoalState = "failed"
+	GoalCancelled       GoalState = "cancelled"
+	GoalExpired         GoalState = "expired"
+	GoalUncertain       GoalState = "uncertain"
+)
+
+// Terminal says that the state ends a goal.
+func (s GoalState) Terminal() bool {
+	switch s {
+	case GoalSucceeded, GoalFailed, GoalCancelled, GoalExpired, GoalUncertain:
+		return true
+	}
+	return false
+}
+
+// ---- uid.<uid>
+
+// UIDReserved reserves a lifecycle uid in the space, never deleted or reused.
+type UIDReserved struct {
+	UID      UID        `json:"uid"`
+	Owner    Owner      `json:"owner"`
+	Actor    Actor      `json:"actor"`
+	MintedBy InstanceID `json:"mintedBy"`
+}
+
+// ---- instance.<id>
+
+// InstanceRegistered is a start of a manager: its epoch rises by one.
+type InstanceRegistered struct {
+	Instance  InstanceID `json:"instance"`
+	Epoch     uint64     `json:"epoch"`
+	Host      HostFacts  `json:"host"`
+	PublicKey string     `json:"publicKey"` // nkey that signs its checkpoints
+	Version   string     `json:"version"`
+}
+
+// InstanceStopped is a clean end of that epoch; environments go on.
+type InstanceStopped struct {
+	Instance InstanceID `json:"instance"`
+	Epoch    uint64     `json:"epoch"`
+}
+
+// ClockSkewed records that the wall clock was set while the manager ran; no
+// deadline moved because of it.
+type ClockSkewed struct {
+	Instance InstanceID    `json:"instance"`
+	By       time.Duration `json:"by"`
+}
+
+// ChainSigned is a signed checkpoint of the whole stream (blueprint 4): the
+// running hash of every record up to Through.
+type ChainSigned struct {
+	Instance  InstanceID `json:"instance"`
+	Through   uint64     `json:"through"`
+	Chain     Hash       `json:"chain"`
+	Signature string     `json:"signature"` // base64url, by PublicKey over chain text
+}
+
+// HostFacts is `environment-host-facts` (R76-R84).
+type HostFacts struct {
+	Host         string       `json:"host"` // a stable label (R77)
+	Architecture string       `json:"architecture"`
+	OS           string       `json:"os"`
+	Engines      []Engine     `json:"engines"`
+	KVM          KVM          `json:"kvm"`
+	Allocatable  HostCapacity `json:"allocatable"`
+	ObservedAt   time.Time    `json:"observedAt"` // end of the probe (R81)
+}
+
+// Engine is one provider that a host offers (R78).
+type Engine struct {
+	Name    string `json:"name"`
+	Version string `json:"version,omitempty"`
+}
+
+// KVM tells a device node from one that works (R79).
+type KVM struct {
+	Present bool `json:"present"`
+	Usable  bool `json:"usable"`
+}
+
+// HostCapacity is what a host may give to environments.
+type HostCapacity struct {
+	CPUs      Quantity `json:"cpus"`
+	MemoryMiB int64    `json:"memoryMiB"`
+	DiskGiB   int64    `json:"diskGiB"`
+	Slots     int64    `json:"environmentSlots"`
+}
+
+// ---- space.<name>
+
+// HistoryLossAccepted is an operator's word that the log may be older than
+// the checkpoint that a manager remembers (decision 6).
+type HistoryLossAccepted struct {
+	By         Caller `json:"by"`
+	Reason     string `json:"reason"`
+	Remembered uint64 `json:"remembered"`
+	Found      uint64 `json:"found"`
+}
