@@ -1,0 +1,186 @@
+package memory
+
+import (
+	"context"
+	"slices"
+	"sync"
+
+	"berth/events"
+	"berth/events/eventlog"
+	"berth/events/fault"
+)
+
+// Log implements eventlog.Log. The zero value is not usable: see New. Records
+// that it returns share their events; treat them as values that never change.
+type Log struct {
+	mu         sync.Mutex
+	records    []events.Record
+	bodies     [][]byte
+	boundaries map[events.Boundary][]int // indexes into records
+	grown      chan struct{}             // closed and replaced at every append
+	full       bool
+	hooks      Hooks
+}
+
+// Hooks are called by Commit and CommitAll, with the lock not held, for the
+// simulation of failures. A nil hook does nothing.
+type Hooks struct {
+	// Before may return an error, which is returned and nothing is stored.
+	Before func(cs []events.Commit) error
+	// After may return an error, which is returned although all is stored: the
+	// lost acknowledgement. Use fault.Unavailable, whose outcome is unknown.
+	After func(rs []events.Record) error
+}
+
+// New is an empty log.
+func New() *Log {
+	return &Log{boundaries: map[events.Boundary][]int{}, grown: make(chan struct{})}
+}
+
+// SetHooks replaces the hooks.
+func (l *Log) SetHooks(h Hooks) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.hooks = h
+}
+
+// SetFull makes every new commit fail with resource-exhausted, or ends that.
+func (l *Log) SetFull(full bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.full = full
+}
+
+// Crash is a power cut and a restart: a new log that holds exactly what this
+// one acknowledged or stored, with no hooks and room again. This one goes on
+// for whoever still holds it, but the two no longer share anything.
+func (l *Log) Crash() *Log {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	n := New()
+	n.records, n.bodies = slices.Clone(l.records), slices.Clone(l.bodies)
+	for b, is := range l.boundaries {
+		n.boundaries[b] = slices.Clone(is)
+	}
+	return n
+}
+
+// AppendRaw stores any bytes on a boundary, as a stranger or a newer program
+// might have, and returns their sequence.
+func (l *Log) AppendRaw(b events.Boundary, body []byte) uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.append(b, slices.Clone(body)).Sequence
+}
+
+// Body is the stored bytes of one record, nil if there is none.
+func (l *Log) Body(sequence uint64) []byte {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if sequence == 0 || sequence > uint64(len(l.bodies)) {
+		return nil
+	}
+	return slices.Clone(l.bodies[sequence-1])
+}
+
+// Commit implements eventlog.Log.
+func (l *Log) Commit(ctx context.Context, c events.Commit) (events.Record, error) {
+	if err := eventlog.Check(c); err != nil {
+		return events.Record{}, err
+	}
+	rs, err := l.commit(ctx, []events.Commit{c})
+	if err != nil {
+		return events.Record{}, err
+	}
+	return rs[0], nil
+}
+
+// CommitAll implements eventlog.Log.
+func (l *Log) CommitAll(ctx context.Context, cs []events.Commit) ([]events.Record, error) {
+	if err := eventlog.CheckBatch(cs); err != nil {
+		return nil, err
+	}
+	return l.commit(ctx, cs)
+}
+
+func (l *Log) commit(ctx context.Context, cs []events.Commit) ([]events.Record, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fault.New(fault.Cancelled, "the commit on %s was not begun: %s", cs[0].Boundary, err)
+	}
+	l.mu.Lock()
+	hooks := l.hooks
+	l.mu.Unlock()
+	if hooks.Before != nil {
+		if err := hooks.Before(cs); err != nil {
+			return nil, err
+		}
+	}
+	rs, err := l.store(cs)
+	if err != nil {
+		return nil, err
+	}
+	if hooks.After != nil {
+		if err := hooks.After(rs); err != nil {
+			return nil, err
+		}
+	}
+	return rs, nil
+}
+
+func (l *Log) store(cs []events.Commit) ([]events.Record, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if rs, ok := l.already(cs); ok {
+		return rs, nil
+	}
+	bodies := make([][]byte, len(cs))
+	for i, c := range cs {
+		last := l.last(c.Boundary)
+		if last.Sequence != c.Expect {
+			return nil, eventlog.Conflict(c.Boundary, c.Expect, last.Sequence)
+		}
+		body, _, err := eventlog.Prepare(c, last.Hash, eventlog.BatchOf(cs, i))
+		if err != nil {
+			return nil, err
+		}
+		bodies[i] = body
+	}
+	if l.full {
+		return nil, eventlog.Full(cs[0].Boundary)
+	}
+	rs := make([]events.Record, len(cs))
+	for i, c := range cs {
+		rs[i] = l.append(c.Boundary, bodies[i])
+	}
+	return rs, nil
+}
+
+// already answers a commit that is stored: each id is its boundary's last.
+func (l *Log) already(cs []events.Commit) ([]events.Record, bool) {
+	rs := make([]events.Record, len(cs))
+	for i, c := range cs {
+		rs[i] = l.last(c.Boundary)
+		if rs[i].Meta.ID != c.Meta.ID {
+			return nil, false
+		}
+	}
+	return rs, true
+}
+
+func (l *Log) last(b events.Boundary) events.Record {
+	is := l.boundaries[b]
+	if len(is) == 0 {
+		return events.Record{}
+	}
+	return l.records[is[len(is)-1]]
+}
+
+func (l *Log) append(b events.Boundary, body []byte) events.Record {
+	r := events.ParseRecord(b, uint64(len(l.records))+1, body)
+	l.boundaries[b] = append(l.boundaries[b], len(l.records))
+	l.records = append(l.records, r)
+	l.bodies = append(l.bodies, body)
+	close(l.grown)
+	l.grown = make(chan struct{})
+	return r
+}

@@ -1,0 +1,83 @@
+package memory
+
+import (
+	"context"
+	"sort"
+
+	"berth/events"
+)
+
+// Load implements eventlog.Log.
+func (l *Log) Load(ctx context.Context, b events.Boundary, after uint64) ([]events.Record, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	is := l.boundaries[b]
+	from := sort.Search(len(is), func(i int) bool { return l.records[is[i]].Sequence > after })
+	out := make([]events.Record, 0, len(is)-from)
+	for _, i := range is[from:] {
+		out = append(out, l.records[i])
+	}
+	return out, nil
+}
+
+// Follow implements eventlog.Log.
+func (l *Log) Follow(ctx context.Context, after uint64, fn func(events.Record) error, caughtUp func()) error {
+	tip, _ := l.view()
+	goal := uint64(len(tip))
+	for {
+		records, grown := l.view()
+		for after < uint64(len(records)) {
+			if caughtUp != nil && after >= goal {
+				caughtUp()
+				caughtUp = nil
+			}
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			if err := fn(records[after]); err != nil {
+				return err
+			}
+			after++
+		}
+		if caughtUp != nil && after >= goal {
+			caughtUp()
+			caughtUp = nil
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-grown:
+		}
+	}
+}
+
+// Scan implements eventlog.Log.
+func (l *Log) Scan(ctx context.Context, after uint64, fn func(events.Record) error) error {
+	records, _ := l.view()
+	for ; after < uint64(len(records)); after++ {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := fn(records[after]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Tip implements eventlog.Log.
+func (l *Log) Tip(ctx context.Context) (uint64, error) {
+	records, _ := l.view()
+	return uint64(len(records)), ctx.Err()
+}
+
+// view is what is stored now, and a channel that closes when there is more.
+// The slice is append-only, so it may be read without the lock.
+func (l *Log) view() ([]events.Record, <-chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.records, l.grown
+}
