@@ -1,0 +1,138 @@
+// Package goal is a long-running command: accepted durably, with progress and
+// exactly one terminal (rules.md 2.6). Terminals are immutable; an uncertain
+// one may be followed by a settlement that stands beside it (decision 14).
+package goal
+
+import (
+	"encoding/json"
+	"time"
+
+	"berth/aggregates/machine"
+	"berth/events"
+	"berth/events/fault"
+)
+
+// On is what may happen to a goal.
+type On string
+
+// The events of the table.
+const (
+	OnAccept    On = "accept"
+	OnProgress  On = "progress"
+	OnCancel    On = "cancel"
+	OnSucceed   On = "succeed"
+	OnFail      On = "fail"
+	OnCancelled On = "end-cancelled"
+	OnExpire    On = "expire"
+	OnLose      On = "end-uncertain"
+	OnSettle    On = "settle"
+)
+
+// None is a goal that was never accepted.
+const None events.GoalState = ""
+
+var live = []events.GoalState{events.GoalStateAccepted, events.GoalStateRunning, events.GoalStateWaiting, events.GoalStateCancelling}
+
+// Table is rules.md 2.6.
+var Table = machine.Table[events.GoalState, On]{Name: "goal", Rows: []machine.Row[events.GoalState, On]{
+	{From: []events.GoalState{None}, On: OnAccept, To: events.GoalStateAccepted, Guard: "create-only"},
+	{From: []events.GoalState{events.GoalStateAccepted, events.GoalStateRunning, events.GoalStateWaiting}, On: OnProgress, To: events.GoalStateRunning, Guard: ""},
+	{From: []events.GoalState{events.GoalStateAccepted, events.GoalStateRunning, events.GoalStateWaiting}, On: OnCancel, To: events.GoalStateCancelling, Guard: "repeat is idempotent"},
+	{From: live, On: OnSucceed, To: events.GoalSucceeded, Guard: "first terminal wins"},
+	{From: live, On: OnFail, To: events.GoalFailed, Guard: "first terminal wins"},
+	{From: live, On: OnCancelled, To: events.GoalCancelled, Guard: "first terminal wins"},
+	{From: live, On: OnExpire, To: events.GoalExpired, Guard: "first terminal wins"},
+	{From: live, On: OnLose, To: events.GoalUncertain, Guard: "not before the readiness deadline"},
+	{From: []events.GoalState{events.GoalUncertain}, On: OnSettle, To: events.GoalUncertain, Guard: "once, beside the terminal"},
+}}
+
+// State is the goal as folded. The zero value was never accepted.
+type State struct {
+	State       events.GoalState
+	Command     string
+	Fingerprint string
+	Request     json.RawMessage
+	Holder      events.InstanceID
+	Allocated   events.Allocation
+	AcceptedAt  time.Time
+	AcceptedBy  events.Writer
+	Ready       time.Time
+	Phase       string // last progress
+	CancelMode  string
+	EndedAt     time.Time
+	Fault       *fault.Error
+	Result      json.RawMessage
+	Settled     *events.GoalSettled
+}
+
+// Apply folds one event.
+func (s State) Apply(m events.Meta, e events.Event) State {
+	switch e := e.(type) {
+	case events.GoalAccepted:
+		return State{State: events.GoalStateAccepted, Command: e.Command, Fingerprint: e.Fingerprint, Request: e.Request, Holder: e.Holder, Allocated: e.Allocated, AcceptedAt: m.Time, AcceptedBy: m.Writer, Ready: e.Ready}
+	case events.GoalProgressed:
+		s.Phase = e.Phase
+		if s.State == events.GoalStateAccepted {
+			s.State = events.GoalStateRunning
+		}
+	case events.GoalCancelRequested:
+		s.State, s.CancelMode = events.GoalStateCancelling, e.Mode
+	case events.GoalEnded:
+		s.State, s.Fault, s.Result, s.EndedAt = e.State, e.Fault, e.Result, m.Time
+	case events.GoalSettled:
+		s.Settled = &e
+	}
+	return s
+}
+
+// Accept binds the id to a request. A repeat with the same fingerprint decides
+// nothing; another fingerprint is a conflict.
+func (s State) Accept(e events.GoalAccepted) ([]events.Event, error) {
+	if s.State != None {
+		if s.Fingerprint != e.Fingerprint {
+			return nil, fault.New(fault.Conflict, "this goal id was used for another request").
+				WithHint("use a new goal id, or ask for the first request's result with `berth goal`")
+		}
+		return nil, nil
+	}
+	return []events.Event{e}, nil
+}
+
+// Progress tells a step; nothing once the goal is ending.
+func (s State) Progress(phase, detail string) []events.Event {
+	if _, ok := Table.Next(s.State, OnProgress); !ok || s.Phase == phase {
+		return nil
+	}
+	return []events.Event{events.GoalProgressed{Phase: phase, Detail: detail}}
+}
+
+// Cancel asks the goal to end. Repeats decide nothing; unknown and terminal
+// goals refuse with failed-precondition.
+func (s State) Cancel(mode string) ([]events.Event, error) {
+	switch {
+	case mode != "graceful" && mode != "terminate":
+		return nil, fault.New(fault.BadRequest, "mode %q is not valid: graceful or terminate", mode)
+	case s.State == events.GoalStateCancelling:
+		return nil, nil
+	}
+	if _, ok := Table.Next(s.State, OnCancel); !ok {
+		return nil, Table.Refuse(s.State, OnCancel)
+	}
+	return []events.Event{events.GoalCancelRequested{Mode: mode}}, nil
+}
+
+// End takes the one terminal; a goal that has one decides nothing.
+func (s State) End(state events.GoalState, why *fault.Error, result json.RawMessage) []events.Event {
+	if s.State == None || s.State.Terminal() {
+		return nil
+	}
+	return []events.Event{events.GoalEnded{State: state, Fault: why, Result: result}}
+}
+
+// Settle tells what an uncertain goal turned out to be, once.
+func (s State) Settle(state events.GoalState, why *fault.Error, result json.RawMessage) []events.Event {
+	if s.State != events.GoalUncertain || s.Settled != nil || state == events.GoalUncertain {
+		return nil
+	}
+	return []events.Event{events.GoalSettled{State: state, Fault: why, Result: result}}
+}

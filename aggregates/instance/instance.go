@@ -1,0 +1,76 @@
+// Package instance is a manager's registration: its epoch, which rises by one
+// at each start, and the facts of its host (decision 1).
+package instance
+
+import (
+	"time"
+
+	"berth/aggregates/machine"
+	"berth/events"
+	"berth/events/fault"
+)
+
+// Phase is where an instance stands.
+type Phase string
+
+// The phases.
+const (
+	None       Phase = ""
+	Registered Phase = "registered"
+	Stopped    Phase = "stopped"
+)
+
+// On is what may happen to an instance.
+type On string
+
+// The events of the table.
+const (
+	OnRegister On = "register"
+	OnStop     On = "stop"
+)
+
+// Table is an instance's life.
+var Table = machine.Table[Phase, On]{Name: "instance", Rows: []machine.Row[Phase, On]{
+	{From: []Phase{None, Registered, Stopped}, On: OnRegister, To: Registered, Guard: "epoch + 1"},
+	{From: []Phase{Registered}, On: OnStop, To: Stopped, Guard: "the same epoch"},
+}}
+
+// State is the instance as folded.
+type State struct {
+	Phase        Phase
+	ID           events.InstanceID
+	Epoch        uint64
+	Host         events.HostFacts
+	PublicKey    string
+	Version      string
+	RegisteredAt time.Time
+}
+
+// Apply folds one event.
+func (s State) Apply(m events.Meta, e events.Event) State {
+	switch e := e.(type) {
+	case events.InstanceRegistered:
+		return State{Phase: Registered, ID: e.Instance, Epoch: e.Epoch, Host: e.Host, PublicKey: e.PublicKey, Version: e.Version, RegisteredAt: m.Time}
+	case events.InstanceStopped:
+		s.Phase = Stopped
+	}
+	return s
+}
+
+// Register begins the next epoch.
+func (s State) Register(id events.InstanceID, host events.HostFacts, key, version string) []events.Event {
+	return []events.Event{events.InstanceRegistered{Instance: id, Epoch: s.Epoch + 1, Host: host, PublicKey: key, Version: version}}
+}
+
+// Stop ends an epoch cleanly. An older epoch is refused with expired (law 3).
+func (s State) Stop(epoch uint64) ([]events.Event, error) {
+	switch {
+	case s.Phase == Stopped && s.Epoch == epoch:
+		return nil, nil
+	case s.Phase != Registered:
+		return nil, Table.Refuse(s.Phase, OnStop)
+	case s.Epoch != epoch:
+		return nil, fault.New(fault.Expired, "epoch %d of instance %s is over: the current one is %d", epoch, s.ID, s.Epoch)
+	}
+	return []events.Event{events.InstanceStopped{Instance: s.ID, Epoch: epoch}}, nil
+}

@@ -1,0 +1,103 @@
+// Package aggregates composes the pure state machines that share a seat's
+// boundary: its slot, its head with gate and ledger, and its environment with
+// the operation journal. One compare-and-append on the boundary's last
+// sequence fences all three (blueprint 4), and every decision is a method that
+// returns events or a typed refusal.
+//
+// Nothing here reads a clock, makes an id, does I/O or starts a goroutine:
+// time and ids arrive as values.
+package aggregates
+
+import (
+	"berth/aggregates/environment"
+	"berth/aggregates/head"
+	"berth/aggregates/slot"
+	"berth/events"
+	"berth/events/fault"
+)
+
+// Seat is everything that one name's boundary says, folded to a sequence. It
+// is a value: Apply returns a new one and shares nothing that it changes.
+type Seat struct {
+	Owner       events.Owner
+	Alias       events.Alias
+	Sequence    uint64 // last sequence of the boundary, zero if none
+	Slot        slot.State
+	Head        head.State
+	Environment environment.State
+	Commands    Commands
+	// Quarantine is set when a record could not be read: nothing is decided on
+	// this boundary until a program that reads it takes over (law 4).
+	Quarantine *fault.Error
+}
+
+// NewSeat is the seat of a boundary on which nothing has happened.
+func NewSeat(b events.Boundary) Seat {
+	o, a, _ := b.Seat()
+	return Seat{Owner: o, Alias: a}
+}
+
+// Boundary is where the seat's events are.
+func (s Seat) Boundary() events.Boundary { return events.SeatBoundary(s.Owner, s.Alias) }
+
+// Apply folds one record.
+func (s Seat) Apply(r events.Record) Seat {
+	s.Sequence = r.Sequence
+	if s.Quarantine != nil {
+		return s
+	}
+	if r.Broken != nil {
+		s.Quarantine = fault.New(fault.FailedPrecondition, "the record at sequence %d of %s can't be read: %s", r.Sequence, r.Boundary, fault.From(r.Broken).Message).
+			WithHint("a newer program may read it; `berth doctor` lists what is quarantined")
+		return s
+	}
+	s.Commands = s.Commands.add(r)
+	for _, e := range r.Events {
+		s = s.apply(r.Meta, e)
+	}
+	return s
+}
+
+func (s Seat) apply(m events.Meta, e events.Event) Seat {
+	s.Slot = s.Slot.Apply(m, e)
+	s.Head = s.Head.Apply(e)
+	s.Environment = s.Environment.Apply(m, e)
+	return s
+}
+
+// With is the seat as it would be if the events were appended by m; the
+// sequence stays. It lets several decisions go into one commit.
+func (s Seat) With(m events.Meta, es ...events.Event) Seat {
+	for _, e := range es {
+		s = s.apply(m, e)
+	}
+	return s
+}
+
+// Fold folds records onto the empty seat of a boundary.
+func Fold(b events.Boundary, rs []events.Record) Seat {
+	s := NewSeat(b)
+	for _, r := range rs {
+		s = s.Apply(r)
+	}
+	return s
+}
+
+// readable refuses every decision on a quarantined seat.
+func (s Seat) readable() error {
+	if s.Quarantine != nil {
+		return s.Quarantine
+	}
+	return nil
+}
+
+// held refuses a decision on a name that nobody holds: not-found.
+func (s Seat) held() error {
+	if err := s.readable(); err != nil {
+		return err
+	}
+	if !s.Slot.Held() {
+		return fault.New(fault.NotFound, "there is no environment named %s", s.Alias).WithHint("`berth ls` lists what there is")
+	}
+	return nil
+}
