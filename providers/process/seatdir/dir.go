@@ -1,0 +1,205 @@
+//go:build linux
+
+package seatdir
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"berth/events"
+)
+
+// The names inside a seat's directory.
+const (
+	FileLock     = "lock"          // flock: whoever mutates
+	FileLife     = "life"          // flock: the living custodian
+	FileJournal  = "journal.json"  // operations, plan, phase
+	FileStart    = "start.json"    // what the custodian is to start
+	FileIdent    = "ident.json"    // who the custodian and the seat are
+	FileDeadline = "deadline.json" // the absolute end, read by the custodian
+	FileExit     = "exit.json"     // the exit proof
+	FileSocket   = "c.sock"        // the custodian's control socket
+	FileStderr   = "custodian.log"
+	DirOutput    = "output"
+	DirHome      = "home"
+	DirRoot      = "root" // mount point, in the seat's own mount namespace only
+	DirMaterial  = "material"
+	DirCaptures  = "checkpoints"
+	DirExports   = "exports"
+)
+
+// maxFile bounds every JSON file that is read back.
+const maxFile = 8 << 20
+
+// Dir is the directory of one environment.
+type Dir struct {
+	Path string
+	ID   events.EnvironmentID
+}
+
+// In is the directory of id below the seats directory.
+func In(seats string, id events.EnvironmentID) Dir {
+	return Dir{Path: filepath.Join(seats, string(id)), ID: id}
+}
+
+// File is the path of a name inside.
+func (d Dir) File(name ...string) string {
+	return filepath.Join(append([]string{d.Path}, name...)...)
+}
+
+// Make makes the directory, durably. Others may pass through it (a seat in a
+// user namespace is another user) and may not list it; every file is 0600.
+func (d Dir) Make() error {
+	if err := os.Mkdir(d.Path, 0o711); err != nil {
+		if errors.Is(err, os.ErrExist) {
+			return nil
+		}
+		return err
+	}
+	return syncDir(filepath.Dir(d.Path))
+}
+
+// Exists says that the directory is there.
+func (d Dir) Exists() (bool, error) {
+	_, err := os.Stat(d.Path)
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// Lock takes the directory's lock, waiting until ctx ends. The kernel frees it
+// when its holder dies.
+func (d Dir) Lock(ctx context.Context) (unlock func(), err error) {
+	return flock(ctx, d.File(FileLock), true)
+}
+
+// HoldLife marks the caller as the living custodian, until it dies; false
+// says that there is another one.
+func (d Dir) HoldLife() (bool, error) {
+	_, err := flock(context.Background(), d.File(FileLife), false)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func flock(ctx context.Context, path string, wait bool) (func(), error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	for pause := time.Millisecond; ; pause = min(2*pause, 20*time.Millisecond) {
+		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			return func() { _ = f.Close() }, nil
+		}
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if !wait || !errors.Is(err, unix.EWOULDBLOCK) {
+			_ = f.Close()
+			return nil, err
+		}
+		select {
+		case <-ctx.Done():
+			_ = f.Close()
+			return nil, ctx.Err()
+		case <-time.After(pause):
+		}
+	}
+}
+
+// WriteJSON replaces a file by v: written beside, synced, renamed, and the
+// directory synced, so that a reader after a power cut sees the old or the new.
+func (d Dir) WriteJSON(name string, v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	tmp := d.File(name + ".tmp")
+	f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(b)
+	if err == nil {
+		err = f.Sync()
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = os.Rename(tmp, d.File(name))
+	}
+	if err != nil {
+		_ = os.Remove(tmp)
+		return err
+	}
+	return syncDir(filepath.Dir(d.File(name)))
+}
+
+// ReadJSON reads a file into v; os.ErrNotExist when there is none.
+func (d Dir) ReadJSON(name string, v any) error {
+	f, err := os.Open(d.File(name))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil {
+		return err
+	}
+	if len(b) > maxFile {
+		return fmt.Errorf("%s is longer than %d bytes", name, maxFile)
+	}
+	if err := json.Unmarshal(b, v); err != nil {
+		return fmt.Errorf("%s is damaged: %w", name, err)
+	}
+	return nil
+}
+
+func syncDir(path string) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return f.Sync()
+}
+
+// Bury removes everything but the tombstone. It can be repeated after a crash
+// anywhere. Directories that a seat made unreadable to itself are opened first.
+func (d Dir) Bury() error {
+	entries, err := os.ReadDir(d.Path)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if n := e.Name(); n == FileJournal || n == FileLock {
+			continue
+		}
+		p := d.File(e.Name())
+		if err := os.RemoveAll(p); err == nil {
+			continue
+		}
+		_ = filepath.WalkDir(p, func(q string, de os.DirEntry, err error) error {
+			if de != nil && de.IsDir() {
+				_ = os.Chmod(q, 0o700)
+			}
+			return nil
+		})
+		if err := os.RemoveAll(p); err != nil {
+			return err
+		}
+	}
+	return syncDir(d.Path)
+}
