@@ -1,0 +1,35 @@
+# Everything here is a short name for a command that also works without make.
+GO ?= go
+STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
+SEEDS ?= 10000
+
+.PHONY: build test race lint fuzz prove bench docs ci
+
+build: ## the program, ./berth
+	$(GO) build -trimpath -o berth ./cmd/berth
+
+test: ## what CI runs first: a seeded sample of every proof
+	$(GO) test ./...
+
+race: ## the same under the race detector
+	$(GO) test -race ./...
+
+lint: ## vet, staticcheck, and golangci-lint where it is installed
+	$(GO) vet ./...
+	$(GO) run $(STATICCHECK) ./...
+	@if command -v golangci-lint >/dev/null; then golangci-lint run ./...; else echo "golangci-lint is not installed; skipped"; fi
+
+fuzz: ## every fuzz target, for longer than CI does; a finding fails
+	BERTH_FUZZ_EXECS=200000 BERTH_FUZZ_BUDGET_S=3600 BERTH_FUZZ_STRICT=1 bash .ci/run fuzz
+
+prove: ## all of the proofs: every seed, every crash point (long)
+	BERTH_PROVE=1 BERTH_SEEDS=$(SEEDS) $(GO) test -timeout 6h ./...
+
+bench: ## figures beside the raw limit of the same run
+	$(GO) run ./cmd/berth bench all
+
+docs: ## regenerate what is generated: diagrams, command reference, schemas
+	$(GO) test ./... -run 'Generated' -update
+
+ci: ## exactly what CI runs
+	bash .ci/run
