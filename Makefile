@@ -20,7 +20,7 @@ lint: ## vet, staticcheck, and golangci-lint where it is installed
 	@if command -v golangci-lint >/dev/null; then golangci-lint run ./...; else echo "golangci-lint is not installed; skipped"; fi
 
 fuzz: ## every fuzz target, for longer than CI does; a finding fails
-	BERTH_FUZZ_EXECS=200000 BERTH_FUZZ_BUDGET_S=3600 BERTH_FUZZ_STRICT=1 bash .ci/run fuzz
+	BERTH_FUZZ_EXECS=200000 BERTH_FUZZ_TARGET_S=600 BERTH_FUZZ_BUDGET_S=3600 BERTH_FUZZ_STRICT=1 bash .ci/run fuzz
 
 prove: ## all of the proofs: every seed, every crash point (long)
 	BERTH_PROVE=1 BERTH_SEEDS=$(SEEDS) $(GO) test -timeout 6h ./...

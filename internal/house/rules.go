@@ -94,6 +94,10 @@ var pureThirdParty = map[string]string{
 	"github.com/gowebpki/jcs":            "canonical JSON for fingerprints",
 }
 
+// pureMarkedMay are imports that a single file with the line //house:pure may
+// have beside: its package has a shell, and types of it are in reach.
+var pureMarkedMay = []string{"context", "math/rand/v2"}
+
 // pureCalls are selectors that a pure package must not use, by import path.
 var pureCalls = map[string][]string{
 	"time": {"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTimer", "NewTicker", "Local"},

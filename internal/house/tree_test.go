@@ -3,6 +3,7 @@ package house
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -25,6 +26,7 @@ type goFile struct {
 	lines   int
 	ast     *ast.File
 	imports []string
+	src     []byte
 }
 
 // tree is everything that the rules look at, read once.
@@ -47,6 +49,9 @@ var loadTree = sync.OnceValues(func() (*tree, error) {
 })
 
 func (tr *tree) visit(p string, d fs.DirEntry, err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // a temporary file of somebody else, gone meanwhile
+	}
 	if err != nil {
 		return err
 	}
@@ -56,7 +61,8 @@ func (tr *tree) visit(p string, d fs.DirEntry, err error) error {
 	}
 	rel = filepath.ToSlash(rel)
 	if d.IsDir() {
-		if rel == ".git" || rel == ".cache" || d.Name() == "node_modules" {
+		hidden := strings.HasPrefix(rel, ".") && rel != "." && rel != ".ci"
+		if hidden || rel == "data" || rel == "dist" || d.Name() == "node_modules" {
 			return filepath.SkipDir
 		}
 		return nil
@@ -64,13 +70,26 @@ func (tr *tree) visit(p string, d fs.DirEntry, err error) error {
 	if !d.Type().IsRegular() {
 		return nil
 	}
-	if info, err := d.Info(); err != nil || info.Size() > maxText {
+	info, err := d.Info()
+	if errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() > maxText {
+		return nil
+	}
+	if err != nil {
 		return err
 	}
 	b, err := os.ReadFile(p)
-	if err != nil || bytes.IndexByte(b, 0) >= 0 {
+	if errors.Is(err, fs.ErrNotExist) || err == nil && bytes.IndexByte(b, 0) >= 0 {
+		return nil
+	}
+	if err != nil {
 		return err
 	}
+	return tr.add(rel, b)
+}
+
+// add puts one text file into the tree; Go files are parsed, except examples
+// below testdata.
+func (tr *tree) add(rel string, b []byte) error {
 	if !strings.HasSuffix(rel, ".go") || strings.Contains("/"+rel, "/testdata/") {
 		tr.texts[rel] = b
 		return nil
@@ -79,7 +98,7 @@ func (tr *tree) visit(p string, d fs.DirEntry, err error) error {
 	if err != nil {
 		return err
 	}
-	g := goFile{name: rel, pkg: path.Join(module, path.Dir(rel)), ast: f, lines: bytes.Count(b, []byte("\n"))}
+	g := goFile{name: rel, pkg: path.Join(module, path.Dir(rel)), ast: f, lines: bytes.Count(b, []byte("\n")), src: b}
 	g.inTest = strings.HasSuffix(rel, "_test.go")
 	g.test = g.inTest || supportsTests(g.pkg)
 	for _, im := range f.Imports {
