@@ -66,7 +66,8 @@ var Verbs = []Verb{VerbReserve, VerbProvision, VerbStart, VerbPause, VerbResume,
 // Arguments is what a verb is called with, taken from state when the
 // operation is journaled. Only the fields of that verb are set.
 type Arguments struct {
-	ExtendTo     *time.Time `json:"extendTo,omitempty"`     // extend: the wanted deadline
+	ExtendTo     *time.Time `json:"extendTo,omitempty"`     // extend: the deadline of this call (R28)
+	Wanted       *time.Time `json:"wanted,omitempty"`       // extend: the deadline asked for in the end (R29)
 	CheckpointID string     `json:"checkpointId,omitempty"` // checkpoint makes it; export reads it
 	MaxBytes     int64      `json:"maxBytes,omitempty"`     // export (R37)
 	HostPath     string     `json:"hostPath,omitempty"`     // export to the provider's host (R34); empty: provider-file

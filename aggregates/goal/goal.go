@@ -136,3 +136,12 @@ func (s State) Settle(state events.GoalState, why *fault.Error, result json.RawM
 	}
 	return []events.Event{events.GoalSettled{State: state, Fault: why, Result: result}}
 }
+
+// Answer is what the acceptance of a spawn promised, as its result.
+func (s State) Answer() json.RawMessage {
+	b, err := json.Marshal(s.Allocated)
+	if err != nil {
+		return nil
+	}
+	return b
+}

@@ -1,0 +1,129 @@
+package sagas
+
+import (
+	"encoding/json"
+	"time"
+
+	"berth/aggregates"
+	"berth/aggregates/environment"
+	"berth/aggregates/goal"
+	"berth/aggregates/slot"
+	"berth/events"
+	"berth/events/fault"
+)
+
+// NextGoal is what a goal's boundary should record next, given the seat that
+// it is about: progress, the one terminal, or the settlement of an uncertain
+// one. Status follows the fact and never leads (2.6).
+func NextGoal(g goal.State, s aggregates.Seat, b events.Boundary, now time.Time) []events.Event {
+	if g.State == goal.None || (g.State.Terminal() && (g.State != events.GoalUncertain || g.Settled != nil)) {
+		return nil
+	}
+	var v verdict
+	if g.Command == "spawn" {
+		v = spawnVerdict(g, s)
+	} else {
+		v = operationVerdict(g, s, b)
+	}
+	switch {
+	case v.state.Terminal() && g.State == events.GoalUncertain:
+		return g.Settle(v.state, v.fault, v.result)
+	case v.state.Terminal():
+		return g.End(v.state, v.fault, v.result)
+	case g.State == events.GoalUncertain:
+		return nil
+	case g.Command == "spawn" && !now.Before(g.Ready):
+		why := fault.New(fault.DeadlineExceeded, "the success signal did not arrive within the readiness deadline; %s is %s", g.Allocated.Name, s.Status()).
+			WithOutcome(fault.Unknown).WithHint("`berth inspect %s` shows it; asking again would make a second one", g.Allocated.Name)
+		return g.End(events.GoalUncertain, why, nil)
+	case v.phase != "":
+		return g.Progress(v.phase, "")
+	}
+	return nil
+}
+
+type verdict struct {
+	state  events.GoalState
+	phase  string
+	fault  *fault.Error
+	result json.RawMessage
+}
+
+// spawnVerdict reads a spawn's end off the seat: the exact uid that was
+// allocated, active or gone (2.6).
+func spawnVerdict(g goal.State, s aggregates.Seat) verdict {
+	if s.Slot.UID != g.Allocated.UID {
+		return verdict{} // not claimed yet, or long gone: decided at claim
+	}
+	env := s.Environment
+	switch s.Slot.Phase {
+	case slot.Active:
+		return verdict{state: events.GoalSucceeded, result: g.Answer()}
+	case slot.Provisioning:
+		if s.Status() == aggregates.StatusReserved {
+			return verdict{state: events.GoalSucceeded, result: g.Answer()}
+		}
+		return verdict{phase: phaseOf(env)}
+	}
+	if env.WrittenOff {
+		return verdict{state: events.GoalFailed, fault: fault.New(fault.Cancelled, "%s was written off by an operator", s.Alias).WithOutcome(fault.Unknown)}
+	}
+	switch {
+	case s.Slot.Reason == "cancelled" || g.State == events.GoalStateCancelling:
+		return verdict{state: events.GoalCancelled, fault: fault.New(fault.Cancelled, "the goal was cancelled").WithOutcome(fault.Executed)}
+	case s.Slot.Reason == "expired":
+		return verdict{state: events.GoalExpired, fault: fault.New(fault.Expired, "the lifetime was over before %s was ready", s.Alias).WithOutcome(fault.Executed)}
+	case env.Refusal != nil:
+		return verdict{state: events.GoalFailed, fault: env.Refusal}
+	}
+	return verdict{state: events.GoalFailed, fault: fault.New(fault.FailedPrecondition, "%s was retired before it was ready", s.Alias).WithOutcome(fault.Executed)}
+}
+
+// phaseOf is the progress of a spawn that a person sees.
+func phaseOf(e environment.State) string {
+	switch {
+	case e.Operation != nil && e.Operation.Phase == environment.Uncertain:
+		return "uncertain"
+	case e.Provisioned:
+		return "starting"
+	case e.Ref != "":
+		return "provisioning"
+	case !e.ProbedAt.IsZero():
+		return "reserving"
+	}
+	return ""
+}
+
+// operationVerdict reads the end of a checkpoint or an export off the journal.
+func operationVerdict(g goal.State, s aggregates.Seat, b events.Boundary) verdict {
+	op, ok := s.Environment.Find(g.Allocated.Operation)
+	switch {
+	case !ok && s.Environment.ID == g.Allocated.Environment && s.Slot.Held():
+		return verdict{} // not planned yet
+	case !ok:
+		return verdict{state: events.GoalUncertain, fault: fault.New(fault.Expired, "the environment ended, and what became of this is not kept").WithOutcome(fault.Unknown)}
+	case op.Phase == environment.Cancelled, op.Phase == environment.Refused:
+		return verdict{state: events.GoalFailed, fault: op.Fault}
+	case op.Phase == environment.Excluded:
+		return verdict{state: events.GoalFailed, fault: fault.New(fault.Unavailable, "the provider proved that %s never happened", op.Verb).WithOutcome(fault.NotExecuted)}
+	case op.Succeeded() && op.Verb == events.VerbCheckpoint && op.Facts != nil:
+		return verdict{state: events.GoalSucceeded, result: mustJSON(op.Facts.Checkpoint)}
+	case op.Verb == events.VerbExport && op.File != nil:
+		return verdict{state: events.GoalSucceeded, result: mustJSON(op.File)}
+	case op.Succeeded() && op.Fault != nil:
+		return verdict{state: events.GoalFailed, fault: op.Fault}
+	case op.Phase == environment.Uncertain:
+		return verdict{phase: "uncertain"}
+	case op.Phase == environment.Planned:
+		return verdict{}
+	}
+	return verdict{phase: string(op.Verb)}
+}
+
+func mustJSON(v any) json.RawMessage {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic("sagas: a result does not marshal: " + err.Error())
+	}
+	return b
+}
