@@ -1,0 +1,62 @@
+package durable
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"berth/events/fault"
+)
+
+func TestWriteFileReplacesWhole(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a")
+	for _, want := range []string{"first", "second, longer", ""} {
+		if err := WriteFile(path, []byte(want), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got, err := os.ReadFile(path)
+		if err != nil || string(got) != want {
+			t.Fatalf("read %q, %v; want %q", got, err, want)
+		}
+	}
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Fatalf("mode %v, %v", info.Mode(), err)
+	}
+	left, _ := os.ReadDir(filepath.Dir(path))
+	if len(left) != 1 {
+		t.Fatalf("temporary files are left: %v", left)
+	}
+}
+
+func TestWriteFileFailureLeavesTheOld(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "dir")
+	if err := os.Mkdir(path, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := WriteFile(path, []byte("x"), 0o600); err == nil {
+		t.Fatal("a directory was replaced by a file")
+	}
+	left, _ := os.ReadDir(filepath.Dir(path))
+	if len(left) != 1 {
+		t.Fatalf("temporary files are left: %v", left)
+	}
+}
+
+func TestTryLockIsExclusive(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	l, err := TryLock(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := TryLock(path); fault.CodeOf(err) != fault.Conflict {
+		t.Fatalf("second lock: %v", err)
+	}
+	if err := l.Unlock(); err != nil {
+		t.Fatal(err)
+	}
+	if l, err = TryLock(path); err != nil {
+		t.Fatalf("after unlock: %v", err)
+	}
+	l.Unlock()
+}
