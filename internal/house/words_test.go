@@ -95,3 +95,32 @@ func TestReadmeStartsWithTheTwoCommands(t *testing.T) {
 		t.Errorf("README.md must show `go run ./cmd/berth up` and then `go test ./...` in its first 25 lines")
 	}
 }
+
+var (
+	citationRE = regexp.MustCompile(`\b(R[1-9][0-9]?|E[1-9][0-9]?|H1[0-9]|[Dd]ecision [1-9][0-9]?|[Ss]cenario [1-9][0-9]?)\b`)
+	definedRE  = regexp.MustCompile(`(?m)^(?:- ([REH][0-9]+) |([0-9]+)\. )`)
+	scenarioRE = regexp.MustCompile(`(?m)^- \*\*([0-9]+)\.\*\* `)
+)
+
+// A number that a comment cites is a rule that docs/rules.md states, or a
+// scenario of docs/scenarios.md.
+func TestCitedRulesAreStated(t *testing.T) {
+	tr := theTree(t)
+	stated := map[string]bool{}
+	for _, m := range definedRE.FindAllSubmatch(tr.texts["docs/rules.md"], -1) {
+		stated[string(m[1])] = true
+		stated["decision "+string(m[2])] = true
+	}
+	for _, m := range scenarioRE.FindAllSubmatch(tr.texts["docs/scenarios.md"], -1) {
+		stated["scenario "+string(m[1])] = true
+	}
+	for _, f := range tr.gos {
+		for _, g := range f.ast.Comments {
+			for _, m := range citationRE.FindAllString(g.Text(), -1) {
+				if !stated[strings.ToLower(m[:1])+m[1:]] && !stated[m] {
+					t.Errorf("%s cites %s, which docs/ does not state", tr.fset.Position(g.Pos()), m)
+				}
+			}
+		}
+	}
+}
