@@ -21,8 +21,9 @@ const (
 // first, so that a repeated id gets the same answer.
 type Commands struct {
 	Kept []CommandEntry
-	// Forgotten is the newest time of an entry that was dropped: an unknown
-	// time-ordered id that is older can't be told from it.
+	// Forgotten is the newest time of an entry that was dropped, by its writer's
+	// clock or by its own id: an unknown time-ordered id that is not newer can't
+	// be told from it. An id that says no time is only known while it is kept.
 	Forgotten time.Time
 }
 
@@ -43,11 +44,25 @@ func (c Commands) add(r events.Record) Commands {
 		return c
 	}
 	c.Kept = append(slices.Clip(c.Kept), CommandEntry{r.Meta.Command, r.Meta.Fingerprint, r.Sequence, r.Meta.Time, r.Meta.Operation})
-	for len(c.Kept) > KeepCommands && (r.Meta.Time.Sub(c.Kept[0].At) > KeepCommandsFor || len(c.Kept) > MaxCommandsKept) {
-		c.Forgotten = c.Kept[0].At
-		c.Kept = slices.Clone(c.Kept[1:])
+	drop := 0
+	for n := len(c.Kept); n-drop > KeepCommands && (r.Meta.Time.Sub(c.Kept[drop].At) > KeepCommandsFor || n-drop > MaxCommandsKept); drop++ {
+		c.Forgotten = later(c.Forgotten, c.Kept[drop].At)
+		// The caller's clock may run ahead of the writer's.
+		if at, ok := timeOf(c.Kept[drop].ID); ok {
+			c.Forgotten = later(c.Forgotten, at)
+		}
+	}
+	if drop > 0 {
+		c.Kept = slices.Clone(c.Kept[drop:])
 	}
 	return c
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
 }
 
 // Seen finds the answer of an id that was used before: found with the same
@@ -74,5 +89,5 @@ func timeOf(id events.CommandID) (time.Time, bool) {
 		return time.Time{}, false
 	}
 	sec, nsec := u.Time().UnixTime()
-	return time.Unix(sec, nsec), true
+	return time.Unix(sec, nsec).UTC(), true
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"berth/aggregates/environment"
+	"berth/aggregates/head"
 	"berth/aggregates/slot"
 	"berth/events"
 	"berth/events/fault"
@@ -27,6 +28,9 @@ type Claim struct {
 func (s Seat) Claim(c Claim) ([]events.Event, error) {
 	if err := s.readable(); err != nil {
 		return nil, err
+	}
+	if c.UID == "" || c.Environment == "" || c.Environment == s.Environment.ID && c.UID != s.Slot.UID {
+		return nil, fault.New(fault.BadRequest, "a claim of %s needs a fresh lifecycle uid and a fresh environment id", s.Alias) // R61
 	}
 	if s.Slot.Held() {
 		if s.Slot.UID == c.UID {
@@ -65,6 +69,12 @@ func RetirementID(uid events.UID) events.OperationID {
 // set, another lifecycle is refused with expired. Whatever is open is
 // reconciled first: retiring is never refused because of it (scenario 19).
 func (s Seat) Retire(uid events.UID, reason string, grace time.Duration) ([]events.Event, error) {
+	if err := s.readable(); err != nil {
+		return nil, err
+	}
+	if uid != "" && uid == s.Slot.UID && s.Slot.Phase == slot.Retired {
+		return nil, nil
+	}
 	if err := s.held(); err != nil {
 		return nil, err
 	}
@@ -87,6 +97,43 @@ func (s Seat) Retire(uid events.UID, reason string, grace time.Duration) ([]even
 	return append([]events.Event{end}, barrier...), nil
 }
 
+// Release ends a retirement: gate, head and slot are retired in one commit and
+// the name is free. It is refused until the host is cleaned, every credential
+// is revoked and the environment is proved gone (2.5, law 2).
+func (s Seat) Release() ([]events.Event, error) {
+	if err := s.readable(); err != nil {
+		return nil, err
+	}
+	if s.Slot.Phase == slot.Retired {
+		return nil, nil
+	}
+	if err := s.Slot.Allow(slot.OnRetire); err != nil {
+		return nil, err
+	}
+	es, err := s.Head.CompleteRetirement(RetirementID(s.Slot.UID))
+	if err != nil {
+		return nil, err
+	}
+	es = append(es, events.SlotRetired{UID: s.Slot.UID})
+	return es, s.Check(events.Meta{}, es...)
+}
+
+// free says that nothing of the lifecycle is left, or what is.
+func (s Seat) free() error {
+	env := s.Environment
+	switch {
+	case env.Operation != nil:
+		return fault.New(fault.FailedPrecondition, "operation %s (%s) of %s is %s: the name stays held until it is proved", env.Operation.ID, env.Operation.Verb, s.Alias, env.Operation.Phase)
+	case env.Ref != "" && !env.Gone:
+		return fault.New(fault.FailedPrecondition, "the environment of %s is not proved gone yet", s.Alias)
+	case !s.Slot.Cleaned:
+		return fault.New(fault.FailedPrecondition, "the host is not cleaned of %s yet", s.Alias)
+	case s.Head.Phase != head.Retired || s.Head.Gate.Phase != head.GateRetired:
+		return fault.New(fault.FailedPrecondition, "the head of %s is %s and its gate %s", s.Alias, s.Head.Phase, s.Head.Gate.Phase)
+	}
+	return nil
+}
+
 // Advance moves the target of a seat that is on its way: reserve, provision
 // and start are the same life, asked for in parts.
 func (s Seat) Advance(t events.Target) ([]events.Event, error) {
@@ -95,117 +142,16 @@ func (s Seat) Advance(t events.Target) ([]events.Event, error) {
 	}
 	order := map[events.Target]int{events.TargetReserved: 1, events.TargetProvisioned: 2, events.TargetRunning: 3}
 	switch {
+	case order[t] == 0:
+		return nil, fault.New(fault.BadRequest, "%q is not a target to advance to: reserved, provisioned or running", t)
 	case s.Slot.Phase == slot.Terminalizing:
 		return nil, slot.Table.Refuse(s.Slot.Phase, slot.OnActivate)
 	case order[s.Environment.Target] >= order[t]:
 		return nil, nil
+	case s.Environment.Record == environment.Failed || s.Environment.Gone:
+		return nil, fault.New(fault.FailedPrecondition, "%s is %s: it can only be retired", s.Alias, s.Status())
 	}
 	return []events.Event{events.TargetChanged{Environment: s.Environment.ID, Target: t}}, nil
-}
-
-// Plan queues a mutation of a running seat. It is dispatched when nothing
-// else is open. Refusals are typed and before any effect (R7, R9, R26, R89).
-func (s Seat) Plan(e events.OperationPlanned, now time.Time) ([]events.Event, error) {
-	if err := s.held(); err != nil {
-		return nil, err
-	}
-	env := s.Environment
-	if _, ok := env.Find(e.Operation); ok {
-		return nil, nil
-	}
-	if s.Slot.Phase != slot.Active {
-		return nil, fault.New(fault.FailedPrecondition, "%s is %s: %s needs a running environment", s.Alias, s.Status(), e.Verb)
-	}
-	if len(env.Queue) >= environment.MaxQueue {
-		return nil, fault.New(fault.ResourceExhausted, "%s has %d operations waiting, which is the limit", s.Alias, environment.MaxQueue)
-	}
-	if err := s.able(e, now); err != nil {
-		return nil, err
-	}
-	e.Environment = env.ID
-	return []events.Event{e}, nil
-}
-
-// able checks state and capability for one verb.
-func (s Seat) able(e events.OperationPlanned, now time.Time) error {
-	env, caps := s.Environment, s.Environment.Capabilities
-	no := func(what string) error {
-		return fault.New(fault.Unimplemented, "%s can't be %s: provider %s does not have that capability for it", s.Alias, what, env.Plan.Provider)
-	}
-	wrong := func(want string) error {
-		return fault.New(fault.FailedPrecondition, "%s is %s: %s needs it to be %s", s.Alias, s.Status(), e.Verb, want)
-	}
-	running := env.Record == environment.Running
-	switch e.Verb {
-	case events.VerbPause:
-		switch {
-		case !caps.PauseKeepsMemory:
-			return no("paused") // R9
-		case !running || env.Paused:
-			return wrong("running")
-		}
-	case events.VerbResume:
-		if !running || !s.pausing() {
-			return wrong("paused")
-		}
-	case events.VerbExtend:
-		return s.extendable(e, now)
-	case events.VerbCheckpoint:
-		switch {
-		case !caps.ColdCheckpoint && !caps.MemoryCheckpoint:
-			return no("checkpointed")
-		case len(env.Checkpoints) >= environment.MaxCheckpoints:
-			return fault.New(fault.ResourceExhausted, "%s has %d checkpoints, which is the limit", s.Alias, environment.MaxCheckpoints)
-		}
-	case events.VerbExport:
-		if !caps.Export {
-			return no("exported")
-		}
-	default:
-		return fault.New(fault.BadRequest, "%s is not something that can be asked for", e.Verb)
-	}
-	return nil
-}
-
-// pausing says that the seat is paused, or will be when its queue is done.
-func (s Seat) pausing() bool {
-	paused := s.Environment.Paused
-	if op := s.Environment.Operation; op != nil {
-		paused = after(op.Verb, paused)
-	}
-	for _, q := range s.Environment.Queue {
-		paused = after(q.Verb, paused)
-	}
-	return paused
-}
-
-func after(v events.Verb, paused bool) bool {
-	switch v {
-	case events.VerbPause:
-		return true
-	case events.VerbResume:
-		return false
-	}
-	return paused
-}
-
-// extendable keeps R26 and scenarios 30 and 31: an extension never shortens a
-// life, and one that is over is not extended.
-func (s Seat) extendable(e events.OperationPlanned, now time.Time) error {
-	env := s.Environment
-	switch {
-	case env.Capabilities.Extend.StepMs == 0:
-		return fault.New(fault.Unimplemented, "%s can't be extended: provider %s does not have that capability for it", s.Alias, env.Plan.Provider)
-	case e.Arguments.ExtendTo == nil:
-		return fault.New(fault.BadRequest, "extend needs a deadline")
-	case env.Deadline == nil:
-		return fault.New(fault.FailedPrecondition, "%s has no deadline to extend", s.Alias)
-	case !now.Before(*env.Deadline):
-		return fault.New(fault.Expired, "the lifetime of %s is over", s.Alias)
-	case !e.Arguments.ExtendTo.After(*env.Deadline):
-		return fault.New(fault.FailedPrecondition, "%s already lives until %s: an extension never shortens a life", s.Alias, env.Deadline.Format(time.RFC3339))
-	}
-	return nil
 }
 
 // WriteOff frees the name and the reservation of an environment that can't be
@@ -217,6 +163,9 @@ func (s Seat) WriteOff(by events.Caller, reason string) (seat, inherited []event
 	}
 	env := s.Environment
 	op := env.Operation
+	if reason == "" {
+		return nil, nil, fault.New(fault.BadRequest, "writing off %s needs a reason: history shows it for ever", s.Alias)
+	}
 	if op == nil || op.Phase != environment.Uncertain {
 		return nil, nil, fault.New(fault.FailedPrecondition, "%s is %s: only an environment whose operation is uncertain can be written off", s.Alias, s.Status()).
 			WithHint("`berth retire %s` ends one that can be reached", s.Alias)
@@ -230,13 +179,19 @@ func (s Seat) WriteOff(by events.Caller, reason string) (seat, inherited []event
 }
 
 // TakeOver moves the seat to another instance or a later epoch: the event that
-// makes a stale holder's append lose (decision 1).
+// makes a stale holder's append lose (decision 1). An earlier epoch of the
+// holder itself is refused with expired (law 3).
 func (s Seat) TakeOver(holder events.InstanceID, epoch uint64) ([]events.Event, error) {
 	if err := s.held(); err != nil {
 		return nil, err
 	}
-	if s.Slot.Holder == holder && s.Slot.Epoch >= epoch {
-		return nil, nil
+	if s.Slot.Holder == holder {
+		switch {
+		case s.Slot.Epoch == epoch:
+			return nil, nil
+		case s.Slot.Epoch > epoch:
+			return nil, fault.New(fault.Expired, "epoch %d of instance %s is over: %s is held by epoch %d", epoch, holder, s.Alias, s.Slot.Epoch)
+		}
 	}
 	return []events.Event{events.SlotTakenOver{UID: s.Slot.UID, Holder: holder, Epoch: epoch}}, nil
 }

@@ -58,7 +58,12 @@ func (s Seat) Apply(r events.Record) Seat {
 	return s
 }
 
+// apply folds one event into all three. One that the slot's table refuses (a
+// claim of a held name, the end of a life that is over) is refused by all.
 func (s Seat) apply(m events.Meta, e events.Event) Seat {
+	if s.Slot.Check(e) != nil {
+		return s
+	}
 	s.Slot = s.Slot.Apply(m, e)
 	s.Head = s.Head.Apply(e)
 	s.Environment = s.Environment.Apply(m, e)
@@ -72,6 +77,31 @@ func (s Seat) With(m events.Meta, es ...events.Event) Seat {
 		s = s.apply(m, e)
 	}
 	return s
+}
+
+// Check refuses events that the tables do not allow on this seat, one after
+// the other, with the refusal of the first: what a decision returns always
+// passes, and an append that does not is a defect of the program. The fold
+// ignores what Check refuses.
+func (s Seat) Check(m events.Meta, es ...events.Event) error {
+	for _, e := range es {
+		if err := s.Slot.Check(e); err != nil {
+			return err
+		}
+		if err := s.Head.Check(e); err != nil {
+			return err
+		}
+		if err := s.Environment.Check(e); err != nil {
+			return err
+		}
+		if _, ok := e.(events.SlotRetired); ok {
+			if err := s.free(); err != nil {
+				return err
+			}
+		}
+		s = s.apply(m, e)
+	}
+	return nil
 }
 
 // Fold folds records onto the empty seat of a boundary.

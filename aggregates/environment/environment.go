@@ -1,9 +1,9 @@
 package environment
 
 import (
-	"slices"
 	"time"
 
+	"berth/aggregates/machine"
 	"berth/events"
 	"berth/events/fault"
 )
@@ -13,11 +13,38 @@ type RecordState string
 
 // The four states.
 const (
+	None     RecordState = "" // no environment yet
 	Creating RecordState = "creating"
 	Running  RecordState = "running"
 	Stopped  RecordState = "stopped"
 	Failed   RecordState = "failed"
 )
+
+// RecordOn is what may be seen of an environment.
+type RecordOn string
+
+// The events of the record's table.
+const (
+	OnClaim   RecordOn = "claim"
+	OnRunning RecordOn = "observe-running"
+	OnStopped RecordOn = "observe-stopped"
+	OnFailed  RecordOn = "observe-failed"
+	OnAbsent  RecordOn = "observe-absent"
+	OnReplace RecordOn = "observe-replaced" // running, as another machine
+	OnRefusal RecordOn = "refuse"           // creation is refused or given up
+)
+
+// RecordTable is the served record (rules.md 2.7): four states and no others
+// (R74). An observation that is not in it changes the facts and not the state.
+var RecordTable = machine.Table[RecordState, RecordOn]{Name: "record", Rows: []machine.Row[RecordState, RecordOn]{
+	{From: []RecordState{None, Creating, Running, Stopped, Failed}, On: OnClaim, To: Creating, Guard: "a fresh environment id"},
+	{From: []RecordState{Creating, Running}, On: OnRunning, To: Running, Guard: "facts for the recorded reference; paused is running"},
+	{From: []RecordState{Creating, Running, Stopped, Failed}, On: OnStopped, To: Stopped, Guard: "a proved stop (R67)"},
+	{From: []RecordState{Creating, Running}, On: OnFailed, To: Failed, Guard: "the provider says so"},
+	{From: []RecordState{Running}, On: OnAbsent, To: Stopped, Guard: "absence is a proof of exit (R67)"},
+	{From: []RecordState{Creating, Running, Stopped, Failed}, On: OnReplace, To: Running, Guard: "another incarnation (scenario 58)"},
+	{From: []RecordState{Creating, Running, Stopped, Failed}, On: OnRefusal, To: Failed, Guard: "nothing more is created"},
+}}
 
 // State is the environment as folded. The zero value is none.
 type State struct {
@@ -56,7 +83,7 @@ type State struct {
 	Operation   *Operation // the open one
 	Queue       []Operation
 	Done        []Operation // newest last
-	Excluded    int         // how many creates were proved never to land
+	Excluded    int         // how many creations were proved never to land
 	Checkpoints []events.Checkpoint
 }
 
@@ -91,204 +118,4 @@ func (s State) Last() (Operation, bool) {
 		return s.Done[len(s.Done)-1], true
 	}
 	return Operation{}, false
-}
-
-// Apply folds one event.
-func (s State) Apply(m events.Meta, e events.Event) State {
-	switch e := e.(type) {
-	case events.SlotClaimed:
-		return State{ID: e.Environment, UID: e.UID, Plan: e.Plan, Target: e.Target, Deadline: e.Deadline, CreatedAt: m.Time, Record: Creating}
-	case events.EnvironmentInherited:
-		op := Operation{ID: e.Open.Operation, Verb: e.Open.Verb, Arguments: e.Open.Arguments, Phase: Uncertain, At: m.Time, Begun: m.Time, Deadline: e.Open.Deadline, Writer: m.Writer}
-		s = State{ID: e.Environment, UID: e.UID, Plan: e.Plan, Target: events.TargetRetired, CreatedAt: m.Time, ProbedAt: m.Time, Record: Creating, Ref: e.Ref}
-		if op.ID != "" {
-			s.Operation = &op
-		}
-	case events.EnvironmentProbed:
-		s.ProbedAt, s.Image, s.Capabilities, s.Network = e.ProbedAt, e.Image, e.Capabilities, e.Network
-		s.Host, s.Architecture, s.Engine = e.Host, e.Architecture, e.Engine
-	case events.EnvironmentRefused:
-		s.Record, s.Refusal = Failed, e.Fault
-	case events.TargetChanged:
-		s.Target = e.Target
-	case events.DeadlineChanged:
-		s.Deadline = &e.Deadline
-	case events.EnvironmentObserved:
-		s = s.observe(e.Facts)
-	case events.EnvironmentWrittenOff:
-		s.WrittenOff, s.Operation, s.Queue = true, nil, nil
-	default:
-		s = s.applyOperation(m, e)
-	}
-	return s
-}
-
-func (s State) applyOperation(m events.Meta, e events.Event) State {
-	switch e := e.(type) {
-	case events.OperationPlanned:
-		s.Queue = append(slices.Clip(s.Queue), Operation{ID: e.Operation, Verb: e.Verb, Arguments: e.Arguments, Goal: events.Boundary(e.Goal), Phase: Planned, At: m.Time})
-	case events.OperationDispatched:
-		s.Queue = without(s.Queue, e.Operation)
-		s.Operation = &Operation{ID: e.Operation, Verb: e.Verb, Arguments: e.Arguments, Goal: events.Boundary(e.Goal), Phase: Dispatched, At: m.Time, Begun: m.Time, Deadline: e.Deadline, Writer: m.Writer}
-	case events.OperationConfirmed:
-		s = s.finish(m, e.Operation, Confirmed, &e.Facts, nil)
-	case events.OperationLanded:
-		s = s.finish(m, e.Operation, Landed, &e.Facts, nil)
-	case events.OperationRefused:
-		s = s.finish(m, e.Operation, Refused, nil, e.Fault)
-	case events.OperationExcluded:
-		s = s.finish(m, e.Operation, Excluded, nil, nil)
-	case events.OperationUncertain:
-		s = s.edit(e.Operation, func(o *Operation) { o.Phase, o.Fault, o.At = Uncertain, e.Fault, m.Time })
-	case events.OperationStuck:
-		s = s.edit(e.Operation, func(o *Operation) { o.Stuck = true })
-	case events.OperationCancelled:
-		for _, o := range s.Queue {
-			if o.ID == e.Operation {
-				o.Phase, o.At, o.Fault = Cancelled, m.Time, fault.New(fault.Cancelled, "%s", e.Reason)
-				s.Done = keep(s.Done, o)
-			}
-		}
-		s.Queue = without(s.Queue, e.Operation)
-	case events.FileAccepted:
-		s.Done = editIn(s.Done, e.Operation, func(o *Operation) { f := e.File; o.File = &f })
-	case events.FileRejected:
-		s.Done = editIn(s.Done, e.Operation, func(o *Operation) { o.Fault = e.Fault })
-	}
-	return s
-}
-
-// finish ends the open operation and takes in what it proves.
-func (s State) finish(m events.Meta, id events.OperationID, p Phase, facts *events.Facts, why *fault.Error) State {
-	if s.Operation == nil || s.Operation.ID != id {
-		return s
-	}
-	op := *s.Operation
-	op.Phase, op.At, op.Fault = p, m.Time, why
-	if facts != nil {
-		op.Facts = &events.Facts{State: facts.State, Checkpoint: facts.Checkpoint, File: facts.File, ExpiresAt: facts.ExpiresAt, ObservedAt: facts.ObservedAt}
-	}
-	s.Operation = nil
-	s.Done = keep(s.Done, op)
-	switch {
-	case facts != nil:
-		s = s.observe(*facts)
-		s = s.landed(op, *facts)
-	case p == Excluded:
-		s.Excluded++
-	case p == Refused && creates(op.Verb):
-		s.Record, s.Refusal = Failed, why
-	}
-	if op.Verb == events.VerbReserve && p == Refused {
-		s.Gone = true
-	}
-	return s
-}
-
-// landed takes in what a verb, known to be done, means.
-func (s State) landed(op Operation, f events.Facts) State {
-	switch op.Verb {
-	case events.VerbReserve:
-		s.Ref = f.Ref
-	case events.VerbProvision:
-		s.Provisioned = true
-	case events.VerbStart:
-		s.Started = true
-	case events.VerbPause:
-		s.Paused = true
-	case events.VerbResume:
-		s.Paused = false
-	case events.VerbCheckpoint:
-		if f.Checkpoint != nil && len(s.Checkpoints) < MaxCheckpoints {
-			s.Checkpoints = append(slices.Clip(s.Checkpoints), *f.Checkpoint)
-		}
-	case events.VerbDestroy:
-		s.Gone = true
-	}
-	return s
-}
-
-// observe takes in one observation (R64, R66: what is not reported stays).
-func (s State) observe(f events.Facts) State {
-	if f.Ref != "" {
-		s.Ref = f.Ref // R63: it may change after a reconcile, the id never
-	}
-	if f.VolumeID != "" {
-		s.VolumeID = f.VolumeID
-	}
-	if f.Network != "" && s.Network == "" {
-		s.Network = f.Network // R23: never changed in place
-	}
-	if f.Incarnation != "" && f.Incarnation != s.Incarnation {
-		s.Incarnation = f.Incarnation
-		s.Incarnations++
-	}
-	if f.Custody != nil {
-		s.Custody = f.Custody
-	}
-	s.ObservedAt = f.ObservedAt
-	switch f.State {
-	case events.StateRunning:
-		s.Record, s.Paused, s.ExpiresAt = Running, false, f.ExpiresAt
-	case events.StatePaused:
-		s.Record, s.Paused, s.ExpiresAt = Running, true, f.ExpiresAt
-	case events.StateStopped:
-		s.Record, s.Paused, s.StoppedAt, s.ExitCode = Stopped, false, f.StoppedAt, f.ExitCode
-	case events.StateFailed:
-		s.Record = Failed
-	case events.StateAbsent:
-		s.Gone = true
-		if s.StoppedAt == nil && f.StoppedAt != nil {
-			s.StoppedAt = f.StoppedAt
-		}
-		if s.Record == Running {
-			s.Record = Stopped
-			if s.StoppedAt == nil {
-				at := f.ObservedAt
-				s.StoppedAt = &at // absence is a proof of stop (R67)
-			}
-		}
-	}
-	return s
-}
-
-func creates(v events.Verb) bool {
-	return v == events.VerbReserve || v == events.VerbProvision || v == events.VerbStart
-}
-
-func (s State) edit(id events.OperationID, f func(*Operation)) State {
-	if s.Operation != nil && s.Operation.ID == id {
-		op := *s.Operation
-		f(&op)
-		s.Operation = &op
-	}
-	return s
-}
-
-func editIn(l []Operation, id events.OperationID, f func(*Operation)) []Operation {
-	l = slices.Clone(l)
-	for i := range l {
-		if l[i].ID == id {
-			f(&l[i])
-		}
-	}
-	return l
-}
-
-func without(l []Operation, id events.OperationID) []Operation {
-	var out []Operation
-	for _, o := range l {
-		if o.ID != id {
-			out = append(out, o)
-		}
-	}
-	return out
-}
-
-func keep(l []Operation, o Operation) []Operation {
-	l = append(slices.Clip(l), o)
-	if n := len(l) - MaxDone; n > 0 {
-		l = slices.Clone(l[n:])
-	}
-	return l
 }

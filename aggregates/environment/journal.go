@@ -4,6 +4,7 @@
 package environment
 
 import (
+	"slices"
 	"time"
 
 	"berth/aggregates/machine"
@@ -83,3 +84,111 @@ func (o Operation) Open() bool { return o.Phase == Dispatched || o.Phase == Unce
 
 // Succeeded says that the operation is known to have been done.
 func (o Operation) Succeeded() bool { return o.Phase == Confirmed || o.Phase == Landed }
+
+// Meaning is what an event means to the journal, and to which operation; ok is
+// false when it moves none.
+func Meaning(e events.Event) (id events.OperationID, on On, ok bool) {
+	switch e := e.(type) {
+	case events.OperationPlanned:
+		return e.Operation, OnPlan, true
+	case events.OperationDispatched:
+		return e.Operation, OnDispatch, true
+	case events.OperationConfirmed:
+		return e.Operation, OnConfirm, true
+	case events.OperationRefused:
+		return e.Operation, OnRefuse, true
+	case events.OperationUncertain:
+		return e.Operation, OnLose, true
+	case events.OperationLanded:
+		return e.Operation, OnLand, true
+	case events.OperationExcluded:
+		return e.Operation, OnExclude, true
+	case events.OperationCancelled:
+		return e.Operation, OnCancel, true
+	}
+	return "", "", false
+}
+
+// Check refuses an event that the journal's table does not allow now
+// (failed-precondition): above all, a dispatch while another operation is open
+// (law 2), and an outcome of one that is not.
+func (s State) Check(e events.Event) error {
+	id, on, ok := Meaning(e)
+	if !ok {
+		return s.checkFile(e)
+	}
+	op, _ := s.Find(id)
+	if _, legal := Table.Next(op.Phase, on); !legal {
+		return Table.Refuse(op.Phase, on)
+	}
+	switch {
+	case on == OnDispatch && s.Operation != nil:
+		return fault.New(fault.FailedPrecondition, "operation %s (%s) is %s: nothing else is dispatched until it is proved", s.Operation.ID, s.Operation.Verb, s.Operation.Phase)
+	case on == OnPlan && len(s.Queue) >= MaxQueue:
+		return fault.New(fault.ResourceExhausted, "%d operations are waiting, which is the limit", MaxQueue)
+	}
+	return nil
+}
+
+// checkFile refuses a verdict on a file that is not waiting for one: the first
+// stands.
+func (s State) checkFile(e events.Event) error {
+	var id events.OperationID
+	switch e := e.(type) {
+	case events.FileAccepted:
+		id = e.Operation
+	case events.FileRejected:
+		id = e.Operation
+	default:
+		return nil
+	}
+	if o, _ := s.Find(id); o.Verb != events.VerbExport || !o.Succeeded() || o.File != nil || o.Fault != nil {
+		return fault.New(fault.FailedPrecondition, "operation %s has no exported file that waits to be accepted", id)
+	}
+	return nil
+}
+
+// creates says that a verb makes the environment: refused, the life is over.
+func creates(v events.Verb) bool {
+	return v == events.VerbReserve || v == events.VerbProvision || v == events.VerbStart
+}
+
+// The functions below never write into a list that another state shares.
+
+func clip[T any](l []T) []T { return slices.Clip(l) }
+
+func (s State) edit(id events.OperationID, f func(*Operation)) State {
+	if s.Operation != nil && s.Operation.ID == id {
+		op := *s.Operation
+		f(&op)
+		s.Operation = &op
+	}
+	return s
+}
+
+func editIn(l []Operation, id events.OperationID, f func(*Operation)) []Operation {
+	l = slices.Clone(l)
+	for i := range l {
+		if l[i].ID == id {
+			f(&l[i])
+		}
+	}
+	return l
+}
+
+func without(l []Operation, id events.OperationID) []Operation {
+	var out []Operation
+	for _, o := range l {
+		if o.ID != id {
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+func keep(l []Operation, o Operation) []Operation {
+	if n := len(l) + 1 - MaxDone; n > 0 {
+		l = l[n:]
+	}
+	return append(slices.Clone(l), o)
+}

@@ -19,6 +19,7 @@ type On string
 const (
 	OnAccept    On = "accept"
 	OnProgress  On = "progress"
+	OnWait      On = "wait"
 	OnCancel    On = "cancel"
 	OnSucceed   On = "succeed"
 	OnFail      On = "fail"
@@ -28,6 +29,9 @@ const (
 	OnSettle    On = "settle"
 )
 
+// PhaseWaiting is the progress that says: nothing can be done now.
+const PhaseWaiting = "waiting"
+
 // None is a goal that was never accepted.
 const None events.GoalState = ""
 
@@ -36,7 +40,8 @@ var live = []events.GoalState{events.GoalStateAccepted, events.GoalStateRunning,
 // Table is rules.md 2.6.
 var Table = machine.Table[events.GoalState, On]{Name: "goal", Rows: []machine.Row[events.GoalState, On]{
 	{From: []events.GoalState{None}, On: OnAccept, To: events.GoalStateAccepted, Guard: "create-only"},
-	{From: []events.GoalState{events.GoalStateAccepted, events.GoalStateRunning, events.GoalStateWaiting}, On: OnProgress, To: events.GoalStateRunning, Guard: ""},
+	{From: []events.GoalState{events.GoalStateAccepted, events.GoalStateRunning, events.GoalStateWaiting}, On: OnProgress, To: events.GoalStateRunning, Guard: "a step that a person may want to see"},
+	{From: []events.GoalState{events.GoalStateAccepted, events.GoalStateRunning, events.GoalStateWaiting}, On: OnWait, To: events.GoalStateWaiting, Guard: "progress of the phase waiting"},
 	{From: []events.GoalState{events.GoalStateAccepted, events.GoalStateRunning, events.GoalStateWaiting}, On: OnCancel, To: events.GoalStateCancelling, Guard: "repeat is idempotent"},
 	{From: live, On: OnSucceed, To: events.GoalSucceeded, Guard: "first terminal wins"},
 	{From: live, On: OnFail, To: events.GoalFailed, Guard: "first terminal wins"},
@@ -65,22 +70,50 @@ type State struct {
 	Settled     *events.GoalSettled
 }
 
-// Apply folds one event.
-func (s State) Apply(m events.Meta, e events.Event) State {
+// Meaning is what an event means to a goal; ok is false when it does not
+// concern one.
+func Meaning(e events.Event) (on On, ok bool) {
 	switch e := e.(type) {
 	case events.GoalAccepted:
-		return State{State: events.GoalStateAccepted, Command: e.Command, Fingerprint: e.Fingerprint, Request: e.Request, Holder: e.Holder, Allocated: e.Allocated, AcceptedAt: m.Time, AcceptedBy: m.Writer, Ready: e.Ready}
+		return OnAccept, true
+	case events.GoalProgressed:
+		if e.Phase == PhaseWaiting {
+			return OnWait, true
+		}
+		return OnProgress, true
+	case events.GoalCancelRequested:
+		return OnCancel, true
+	case events.GoalEnded:
+		return map[events.GoalState]On{events.GoalSucceeded: OnSucceed, events.GoalFailed: OnFail, events.GoalCancelled: OnCancelled, events.GoalExpired: OnExpire, events.GoalUncertain: OnLose}[e.State], true
+	case events.GoalSettled:
+		return OnSettle, true
+	}
+	return "", false
+}
+
+// Apply folds one event. What the table does not allow leaves the goal as it
+// is: the first terminal wins, and the first settlement stands beside it.
+func (s State) Apply(m events.Meta, e events.Event) State {
+	on, ok := Meaning(e)
+	if !ok {
+		return s
+	}
+	if s.State, ok = Table.Next(s.State, on); !ok {
+		return s
+	}
+	switch e := e.(type) {
+	case events.GoalAccepted:
+		return State{State: s.State, Command: e.Command, Fingerprint: e.Fingerprint, Request: e.Request, Holder: e.Holder, Allocated: e.Allocated, AcceptedAt: m.Time, AcceptedBy: m.Writer, Ready: e.Ready}
 	case events.GoalProgressed:
 		s.Phase = e.Phase
-		if s.State == events.GoalStateAccepted {
-			s.State = events.GoalStateRunning
-		}
 	case events.GoalCancelRequested:
-		s.State, s.CancelMode = events.GoalStateCancelling, e.Mode
+		s.CancelMode = e.Mode
 	case events.GoalEnded:
-		s.State, s.Fault, s.Result, s.EndedAt = e.State, e.Fault, e.Result, m.Time
+		s.Fault, s.Result, s.EndedAt = e.Fault, e.Result, m.Time
 	case events.GoalSettled:
-		s.Settled = &e
+		if s.Settled == nil {
+			s.Settled = &e
+		}
 	}
 	return s
 }
@@ -121,17 +154,33 @@ func (s State) Cancel(mode string) ([]events.Event, error) {
 	return []events.Event{events.GoalCancelRequested{Mode: mode}}, nil
 }
 
-// End takes the one terminal; a goal that has one decides nothing.
+// End takes the one terminal; a goal that has one decides nothing. A spawn
+// whose readiness is not known ends with Lose instead.
 func (s State) End(state events.GoalState, why *fault.Error, result json.RawMessage) []events.Event {
-	if s.State == None || s.State.Terminal() {
+	if s.State == None || s.State.Terminal() || !state.Terminal() {
 		return nil
 	}
 	return []events.Event{events.GoalEnded{State: state, Fault: why, Result: result}}
 }
 
+// Lose ends a goal as uncertain. Before its readiness deadline it is refused:
+// the answer may still come (2.6).
+func (s State) Lose(now time.Time, why *fault.Error) ([]events.Event, error) {
+	if s.State.Terminal() {
+		return nil, nil
+	}
+	if _, ok := Table.Next(s.State, OnLose); !ok {
+		return nil, Table.Refuse(s.State, OnLose)
+	}
+	if now.Before(s.Ready) {
+		return nil, fault.New(fault.FailedPrecondition, "this goal may still be answered until %s", s.Ready.Format(time.RFC3339))
+	}
+	return []events.Event{events.GoalEnded{State: events.GoalUncertain, Fault: why}}, nil
+}
+
 // Settle tells what an uncertain goal turned out to be, once.
 func (s State) Settle(state events.GoalState, why *fault.Error, result json.RawMessage) []events.Event {
-	if s.State != events.GoalUncertain || s.Settled != nil || state == events.GoalUncertain {
+	if s.State != events.GoalUncertain || s.Settled != nil || state == events.GoalUncertain || !state.Terminal() {
 		return nil
 	}
 	return []events.Event{events.GoalSettled{State: state, Fault: why, Result: result}}

@@ -34,6 +34,7 @@ const (
 	OnRelease  On = "release-credential"
 	OnRetire   On = "begin-retirement"
 	OnComplete On = "complete-retirement"
+	OnWriteOff On = "write-off"
 )
 
 // Table is rules.md 2.2.
@@ -43,6 +44,7 @@ var Table = machine.Table[Phase, On]{Name: "head", Rows: []machine.Row[Phase, On
 	{From: []Phase{Active}, On: OnRelease, To: Active, Guard: "absent to value only"},
 	{From: []Phase{Active}, On: OnRetire, To: Retiring, Guard: "uid equals; the same operation is idempotent"},
 	{From: []Phase{Retiring}, On: OnComplete, To: Retired, Guard: "the same operation"},
+	{From: []Phase{Active, Retiring}, On: OnWriteOff, To: Retired, Guard: "an operator, with a reason; every credential is revoked"},
 }}
 
 // GatePhase is whether credentials may be minted.
@@ -65,6 +67,8 @@ const (
 	OnFreeze      GateOn = "freeze"
 	OnOpen        GateOn = "open"
 	OnGateRetire  GateOn = "retire"
+	OnMint        GateOn = "mint"
+	OnGateOff     GateOn = "write-off"
 )
 
 // GateTable is rules.md 2.3.
@@ -74,9 +78,11 @@ var GateTable = machine.Table[GatePhase, GateOn]{Name: "gate", Rows: []machine.R
 	{From: []GatePhase{GateFrozen}, On: OnFreeze, To: GateFrozen, Guard: "retirement of a lifecycle whose activation never finished"},
 	{From: []GatePhase{GateFrozen}, On: OnOpen, To: GateOpen, Guard: "the same operation, never retirement; generation + 1"},
 	{From: []GatePhase{GateFrozen}, On: OnGateRetire, To: GateRetired, Guard: "retirement or activation orphan, the same operation"},
+	{From: []GatePhase{GateOpen}, On: OnMint, To: GateOpen, Guard: "a fresh credential id; the ledger is not full"},
+	{From: []GatePhase{GateOpen, GateFrozen}, On: OnGateOff, To: GateRetired, Guard: "an operator, with a reason"},
 }}
 
-// Limits of the ledger.
+// MaxCredentials is how many rows one lifecycle's ledger may have.
 const MaxCredentials = 64
 
 // Gate is whether credentials may be minted, with what holds it.
@@ -106,50 +112,6 @@ type State struct {
 	LastTakeOver events.OperationID
 	Gate         Gate
 	Ledger       []Credential
-}
-
-// Apply folds one event; what does not concern a head leaves it as it is.
-func (s State) Apply(e events.Event) State {
-	switch e := e.(type) {
-	case events.HeadActivated:
-		return State{Phase: Active, UID: e.UID, Epoch: 1, Gate: Gate{Phase: GateFrozen, Operation: e.Operation, Kind: "activation"}}
-	case events.GateOpened:
-		s.Gate = Gate{Phase: GateOpen, Generation: e.Generation}
-	case events.GateFrozen:
-		s.Gate = Gate{Phase: GateFrozen, Generation: s.Gate.Generation, Operation: e.Operation, Kind: e.Kind}
-	case events.GateRetired:
-		s.Gate = Gate{Phase: GateRetired, Generation: s.Gate.Generation, Operation: e.Operation, Kind: s.Gate.Kind}
-	case events.HeadEpochAdvanced:
-		s.Epoch, s.Current, s.LastTakeOver = e.Epoch, "", e.Operation
-	case events.CredentialMinted:
-		s.Ledger = append(slices.Clip(s.Ledger), Credential{ID: e.Credential, Holder: e.Holder, Generation: e.Generation, ExpiresAt: e.ExpiresAt})
-	case events.CredentialReleased:
-		s.Current = e.Credential
-	case events.CredentialRevoked:
-		s.Ledger = slices.Clone(s.Ledger)
-		for i := range s.Ledger {
-			if s.Ledger[i].ID == e.Credential {
-				s.Ledger[i].Revoked = true
-			}
-		}
-	case events.HeadRetiring:
-		s.Phase, s.Operation = Retiring, e.Operation
-	case events.HeadRetired:
-		s.Phase, s.Operation = Retired, ""
-	case events.EnvironmentWrittenOff:
-		s = s.end()
-	}
-	return s
-}
-
-// end is what a write-off leaves: nothing may be minted, everything is revoked.
-func (s State) end() State {
-	s.Phase, s.Gate.Phase, s.Operation = Retired, GateRetired, ""
-	s.Ledger = slices.Clone(s.Ledger)
-	for i := range s.Ledger {
-		s.Ledger[i].Revoked = true
-	}
-	return s
 }
 
 // Activate begins an incarnation: epoch 1, gate frozen under the activation.
@@ -183,10 +145,46 @@ func (s State) Mint(id events.CredentialID, holder string, expires *time.Time) (
 	if s.Phase != Active || s.Gate.Phase != GateOpen {
 		return nil, s.blocked()
 	}
+	if c, ok := s.Credential(id); ok {
+		if c.Holder == holder && !c.Revoked {
+			return nil, nil
+		}
+		return nil, fault.New(fault.Conflict, "credential %s is in the ledger already", id).WithHint("mint under a fresh id")
+	}
 	if len(s.Ledger) >= MaxCredentials {
 		return nil, fault.New(fault.ResourceExhausted, "this lifecycle has %d credentials, which is the limit", MaxCredentials)
 	}
 	return []events.Event{events.CredentialMinted{UID: s.UID, Credential: id, Holder: holder, Generation: s.Gate.Generation, ExpiresAt: expires}}, nil
+}
+
+// Credential is the ledger row of that id.
+func (s State) Credential(id events.CredentialID) (Credential, bool) {
+	i := slices.IndexFunc(s.Ledger, func(c Credential) bool { return c.ID == id })
+	if i < 0 {
+		return Credential{}, false
+	}
+	return s.Ledger[i], true
+}
+
+// Release makes a minted credential the current one: absent to value only
+// (2.2). One that was revoked, or minted before the gate moved, is refused and
+// nothing is released (2.3).
+func (s State) Release(id events.CredentialID) ([]events.Event, error) {
+	if s.Phase != Active || s.Gate.Phase != GateOpen {
+		return nil, s.blocked()
+	}
+	c, ok := s.Credential(id)
+	switch {
+	case !ok:
+		return nil, fault.New(fault.NotFound, "credential %s is not in the ledger", id)
+	case c.Revoked || c.Generation != s.Gate.Generation:
+		return nil, fault.New(fault.Expired, "credential %s is revoked or of an earlier generation of the gate", id)
+	case s.Current == id:
+		return nil, nil
+	case s.Current != "":
+		return nil, fault.New(fault.PermissionDenied, "another credential, %s, is current: it is replaced only through a barrier", s.Current)
+	}
+	return []events.Event{events.CredentialReleased{UID: s.UID, Credential: id}}, nil
 }
 
 // BeginRetirement freezes the gate and begins retirement, in one commit. The

@@ -46,13 +46,20 @@ type State struct {
 	RegisteredAt time.Time
 }
 
-// Apply folds one event.
+// Apply folds one event. An epoch that is not later than the one that stands
+// changes nothing: epochs only rise (law 3).
 func (s State) Apply(m events.Meta, e events.Event) State {
 	switch e := e.(type) {
 	case events.InstanceRegistered:
-		return State{Phase: Registered, ID: e.Instance, Epoch: e.Epoch, Host: e.Host, PublicKey: e.PublicKey, Version: e.Version, RegisteredAt: m.Time}
+		if e.Epoch <= s.Epoch {
+			return s
+		}
+		to, _ := Table.Next(s.Phase, OnRegister)
+		return State{Phase: to, ID: e.Instance, Epoch: e.Epoch, Host: e.Host, PublicKey: e.PublicKey, Version: e.Version, RegisteredAt: m.Time}
 	case events.InstanceStopped:
-		s.Phase = Stopped
+		if e.Epoch == s.Epoch {
+			s.Phase, _ = Table.Next(s.Phase, OnStop)
+		}
 	}
 	return s
 }

@@ -54,7 +54,7 @@ type State struct {
 	Phase     Phase
 	UID       events.UID
 	Holder    events.InstanceID
-	Epoch     uint64 // highest epoch that took it over, zero if none did
+	Epoch     uint64 // of Holder when it claimed or took over (decision 1)
 	Goal      events.Boundary
 	ClaimedAt time.Time
 	Ready     time.Time // readiness deadline of the spawn
@@ -64,20 +64,63 @@ type State struct {
 	Cleaned   bool
 }
 
-// Apply folds one event; what does not concern a slot leaves it as it is.
-func (s State) Apply(m events.Meta, e events.Event) State {
+// Meaning is what an event means to a slot, and for which lifecycle; ok is
+// false when it does not concern one.
+func Meaning(e events.Event) (uid events.UID, on On, ok bool) {
 	switch e := e.(type) {
 	case events.SlotClaimed:
-		return State{Phase: Provisioning, UID: e.UID, Holder: e.Holder, Goal: events.Boundary(e.Goal), ClaimedAt: m.Time, Ready: e.Ready}
+		return e.UID, OnClaim, true
 	case events.SlotActivated:
-		s.Phase = Active
+		return e.UID, OnActivate, true
 	case events.SlotTerminalizing:
-		s.Phase, s.Reason, s.EndedAt = Terminalizing, e.Reason, m.Time
+		return e.UID, OnTerminalize, true
+	case events.SlotCleaned:
+		return e.UID, OnClean, true
+	case events.SlotRetired:
+		return e.UID, OnRetire, true
+	case events.SlotTakenOver:
+		return e.UID, OnTakeOver, true
+	case events.EnvironmentWrittenOff:
+		return e.UID, OnWriteOff, true
+	}
+	return "", "", false
+}
+
+// Check refuses an event that the table does not allow now
+// (failed-precondition) or that is of another lifecycle (expired).
+func (s State) Check(e events.Event) error {
+	uid, on, ok := Meaning(e)
+	if !ok {
+		return nil
+	}
+	if err := s.Allow(on); err != nil {
+		return err
+	}
+	if on == OnClaim {
+		return nil
+	}
+	return s.Is(uid)
+}
+
+// Apply folds one event. What does not concern a slot, is of another
+// lifecycle or is not in the table leaves it as it is.
+func (s State) Apply(m events.Meta, e events.Event) State {
+	_, on, ok := Meaning(e)
+	if !ok || s.Check(e) != nil {
+		return s
+	}
+	s.Phase, _ = Table.Next(s.Phase, on)
+	switch e := e.(type) {
+	case events.SlotClaimed:
+		s = State{Phase: s.Phase, UID: e.UID, Holder: e.Holder, Goal: events.Boundary(e.Goal), ClaimedAt: m.Time, Ready: e.Ready}
+		if m.Writer.Instance == e.Holder {
+			s.Epoch = m.Writer.Epoch
+		}
+	case events.SlotTerminalizing:
+		s.Reason, s.EndedAt = e.Reason, m.Time
 		s.Grace, _ = time.ParseDuration(e.Grace)
 	case events.SlotCleaned:
 		s.Cleaned = true
-	case events.SlotRetired, events.EnvironmentWrittenOff:
-		s.Phase = Retired
 	case events.SlotTakenOver:
 		s.Holder, s.Epoch = e.Holder, e.Epoch
 	}

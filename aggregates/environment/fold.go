@@ -1,0 +1,246 @@
+package environment
+
+import (
+	"berth/events"
+	"berth/events/fault"
+)
+
+// concerns says that an event is about this environment: one of an earlier
+// life of the name changes nothing.
+func (s State) concerns(e events.Event) bool {
+	var id events.EnvironmentID
+	switch e := e.(type) {
+	case events.EnvironmentProbed:
+		id = e.Environment
+	case events.EnvironmentRefused:
+		id = e.Environment
+	case events.TargetChanged:
+		id = e.Environment
+	case events.DeadlineChanged:
+		id = e.Environment
+	case events.EnvironmentObserved:
+		id = e.Environment
+	case events.EnvironmentWrittenOff:
+		id = e.Environment
+	case events.OperationPlanned:
+		id = e.Environment
+	case events.OperationDispatched:
+		id = e.Environment
+	case events.SlotRetired:
+		return e.UID == s.UID
+	default:
+		return true
+	}
+	return id == s.ID && s.ID != ""
+}
+
+// Apply folds one event. What does not concern this environment, or what the
+// journal's table does not allow, leaves it as it is.
+func (s State) Apply(m events.Meta, e events.Event) State {
+	if !s.concerns(e) {
+		return s
+	}
+	switch e := e.(type) {
+	case events.SlotClaimed:
+		to, _ := RecordTable.Next(s.Record, OnClaim)
+		return State{ID: e.Environment, UID: e.UID, Plan: e.Plan, Target: e.Target, Deadline: e.Deadline, CreatedAt: m.Time, Record: to}
+	case events.EnvironmentInherited:
+		return inherited(m, e)
+	case events.EnvironmentProbed:
+		s.ProbedAt, s.Image, s.Capabilities, s.Network = e.ProbedAt, e.Image, e.Capabilities, e.Network
+		s.Host, s.Architecture, s.Engine = e.Host, e.Architecture, e.Engine
+	case events.EnvironmentRefused:
+		s.Record, _ = RecordTable.Next(s.Record, OnRefusal)
+		s.Refusal = e.Fault
+	case events.TargetChanged:
+		s.Target = e.Target
+	case events.DeadlineChanged:
+		if s.Deadline == nil || e.Deadline.After(*s.Deadline) { // scenario 31
+			s.Deadline = &e.Deadline
+		}
+	case events.EnvironmentObserved:
+		s = s.observe(e.Facts)
+	case events.EnvironmentWrittenOff:
+		s.WrittenOff, s.Operation, s.Queue = true, nil, nil
+	case events.SlotRetired:
+		// The slot is retired on proof only: what has no reference by now was
+		// never created, and holds nothing any more.
+		s.Gone = true
+	default:
+		s = s.journal(m, e)
+	}
+	return s
+}
+
+// inherited is a written-off environment on its own boundary (decision 13).
+func inherited(m events.Meta, e events.EnvironmentInherited) State {
+	s := State{ID: e.Environment, UID: e.UID, Plan: e.Plan, Target: events.TargetRetired, CreatedAt: m.Time, ProbedAt: m.Time, Record: Creating, Ref: e.Ref}
+	if o := e.Open; o.Operation != "" {
+		s.Operation = &Operation{ID: o.Operation, Verb: o.Verb, Arguments: o.Arguments, Phase: Uncertain, At: m.Time, Begun: m.Time, Deadline: o.Deadline, Writer: m.Writer}
+	}
+	return s
+}
+
+// journal folds an event of one operation.
+func (s State) journal(m events.Meta, e events.Event) State {
+	if s.Check(e) != nil {
+		return s
+	}
+	switch e := e.(type) {
+	case events.OperationPlanned:
+		s.Queue = append(clip(s.Queue), Operation{ID: e.Operation, Verb: e.Verb, Arguments: e.Arguments, Goal: events.Boundary(e.Goal), Phase: Planned, At: m.Time})
+	case events.OperationDispatched:
+		s.Queue = without(s.Queue, e.Operation)
+		s.Operation = &Operation{ID: e.Operation, Verb: e.Verb, Arguments: e.Arguments, Goal: events.Boundary(e.Goal), Phase: Dispatched, At: m.Time, Begun: m.Time, Deadline: e.Deadline, Writer: m.Writer}
+	case events.OperationConfirmed:
+		s = s.finish(m, Confirmed, &e.Facts, nil)
+	case events.OperationLanded:
+		s = s.finish(m, Landed, &e.Facts, nil)
+	case events.OperationRefused:
+		s = s.finish(m, Refused, nil, e.Fault)
+	case events.OperationExcluded:
+		s = s.finish(m, Excluded, nil, nil)
+	case events.OperationUncertain:
+		s = s.edit(e.Operation, func(o *Operation) { o.Phase, o.Fault, o.At = Uncertain, e.Fault, m.Time })
+	case events.OperationStuck:
+		s = s.edit(e.Operation, func(o *Operation) { o.Stuck = true })
+	case events.OperationCancelled:
+		o, _ := s.Find(e.Operation)
+		o.Phase, o.At, o.Fault = Cancelled, m.Time, fault.New(fault.Cancelled, "%s", e.Reason)
+		s.Done = keep(s.Done, o)
+		s.Queue = without(s.Queue, e.Operation)
+	case events.FileAccepted:
+		s.Done = editIn(s.Done, e.Operation, func(o *Operation) { f := e.File; o.File = &f })
+	case events.FileRejected:
+		s.Done = editIn(s.Done, e.Operation, func(o *Operation) { o.Fault = e.Fault })
+	}
+	return s
+}
+
+// finish ends the open operation and takes in what it proves.
+func (s State) finish(m events.Meta, p Phase, facts *events.Facts, why *fault.Error) State {
+	op := *s.Operation
+	op.Phase, op.At, op.Fault = p, m.Time, why
+	if facts != nil {
+		op.Facts = result(*facts)
+	}
+	s.Operation = nil
+	s.Done = keep(s.Done, op)
+	switch {
+	case facts != nil:
+		s = s.observe(*facts)
+		s = s.landed(op.Verb, *facts)
+	case p == Excluded && creates(op.Verb):
+		s.Excluded++
+	case p == Refused && creates(op.Verb):
+		s.Record, _ = RecordTable.Next(s.Record, OnRefusal)
+		s.Refusal = why
+		s.Gone = s.Gone || op.Verb == events.VerbReserve // nothing was made, and nothing will be
+	}
+	return s
+}
+
+// result is what a finished operation keeps of its facts: what a reader may
+// ask that operation for. Everything else is the environment's own state.
+func result(f events.Facts) *events.Facts {
+	if f.Checkpoint == nil && f.File == nil {
+		return nil
+	}
+	return &events.Facts{State: f.State, Checkpoint: f.Checkpoint, File: f.File, ObservedAt: f.ObservedAt}
+}
+
+// landed takes in what a verb, known to be done, means.
+func (s State) landed(v events.Verb, f events.Facts) State {
+	switch v {
+	case events.VerbProvision:
+		s.Provisioned = true
+	case events.VerbStart:
+		s.Started = true
+	case events.VerbPause:
+		s.Paused = s.Record == Running
+	case events.VerbResume:
+		s.Paused = false
+	case events.VerbCheckpoint:
+		if f.Checkpoint != nil && len(s.Checkpoints) < MaxCheckpoints {
+			s.Checkpoints = append(clip(s.Checkpoints), *f.Checkpoint)
+		}
+	case events.VerbDestroy:
+		s = s.absent(f)
+	}
+	return s
+}
+
+// observe takes in one observation (R64, R66: what is not reported stays). One
+// of an environment that is proved gone comes too late to change anything.
+func (s State) observe(f events.Facts) State {
+	if s.Gone || s.WrittenOff {
+		return s
+	}
+	if f.Ref != "" {
+		s.Ref = f.Ref // R63: it may change after a reconcile, the id never
+	}
+	if f.VolumeID != "" {
+		s.VolumeID = f.VolumeID
+	}
+	if f.Network != "" && s.Network == "" {
+		s.Network = f.Network // R23: never changed in place
+	}
+	on := sees[f.State]
+	if f.Incarnation != "" && f.Incarnation != s.Incarnation {
+		if s.Incarnation != "" && on == OnRunning {
+			on = OnReplace
+		}
+		s.Incarnation = f.Incarnation
+		s.Incarnations++
+	}
+	if f.Custody != nil {
+		s.Custody = f.Custody
+	}
+	s.ObservedAt = f.ObservedAt
+	if reportsExpiry(f.State) {
+		s.ExpiresAt = f.ExpiresAt // R31, R68: null is "no deadline"
+	}
+	if f.State == events.StateAbsent {
+		return s.absent(f)
+	}
+	to, ok := RecordTable.Next(s.Record, on)
+	if !ok {
+		return s
+	}
+	s.Record, s.Paused = to, f.State == events.StatePaused
+	switch to {
+	case Running:
+		s.StoppedAt, s.ExitCode = nil, nil
+	case Stopped:
+		s.StoppedAt, s.ExitCode = f.StoppedAt, f.ExitCode
+	}
+	return s
+}
+
+// absent takes in the proof that nothing is left.
+func (s State) absent(f events.Facts) State {
+	s.Gone, s.Paused = true, false
+	if s.StoppedAt == nil {
+		s.StoppedAt = f.StoppedAt
+	}
+	if s.Record == Running && s.StoppedAt == nil {
+		at := f.ObservedAt
+		s.StoppedAt = &at // absence is a proof of stop (R67)
+	}
+	s.Record, _ = RecordTable.Next(s.Record, OnAbsent)
+	return s
+}
+
+// sees is what a provider's state means to the record; the others mean nothing.
+var sees = map[events.ProviderState]RecordOn{
+	events.StateRunning: OnRunning, events.StatePaused: OnRunning, events.StateStopped: OnStopped,
+	events.StateFailed: OnFailed, events.StateAbsent: OnAbsent,
+}
+
+func reportsExpiry(p events.ProviderState) bool {
+	switch p {
+	case events.StateReserved, events.StateCreating, events.StateRunning, events.StatePaused:
+		return true
+	}
+	return false
+}
