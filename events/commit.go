@@ -52,6 +52,10 @@ type Record struct {
 	Hash     Hash // of this commit
 	// Batch is set on a member of an atomic publish over several boundaries.
 	Batch *Batch
+	// Torn says that this is a member of an atomic publish of which other
+	// members are missing, as a crash of the server may leave behind. It was
+	// never acknowledged: Events is empty, and readers move only the sequence.
+	Torn bool
 	// Broken is why the payload could not be read: an unknown event type, a
 	// newer version, a broken payload. Meta and Events are then empty or
 	// partial, and the boundary is quarantined by whoever folds it (law 4).

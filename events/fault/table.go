@@ -76,6 +76,20 @@ func RowOf(code Code) Row {
 	return r
 }
 
+// The kinds of detail that give a failure to start its own exit code.
+const (
+	DetailBadConfig   = "berth.bad-config"
+	DetailNewerFormat = "berth.newer-format"
+	DetailLogLost     = "berth.log-lost"
+	DetailDataInUse   = "berth.data-in-use"
+	DetailPortInUse   = "berth.port-in-use"
+)
+
+var exitDetails = map[string]Exit{
+	DetailBadConfig: ExitBadConfig, DetailNewerFormat: ExitNewerFormat, DetailLogLost: ExitLogLost,
+	DetailDataInUse: ExitDataInUse, DetailPortInUse: ExitPortInUse,
+}
+
 // ExitOf is the exit code for an error: an unknown outcome is always
 // ExitUncertain, unless nobody answered at all or a wait ran out, which have
 // codes of their own.
@@ -83,6 +97,11 @@ func ExitOf(err error) Exit {
 	e := From(err)
 	if e == nil {
 		return ExitOK
+	}
+	for _, d := range e.Details {
+		if x, ok := exitDetails[d.Kind]; ok {
+			return x
+		}
 	}
 	row := RowOf(e.Code)
 	if e.Outcome == Unknown && !slices.Contains([]Code{DeadlineExceeded, Unavailable}, e.Code) {

@@ -160,7 +160,7 @@ func (l *Log) already(cs []events.Commit) ([]events.Record, bool) {
 	rs := make([]events.Record, len(cs))
 	for i, c := range cs {
 		rs[i] = l.last(c.Boundary)
-		if rs[i].Meta.ID != c.Meta.ID {
+		if rs[i].Meta.ID != c.Meta.ID || seen(l.records, int(rs[i].Sequence)-1).Torn {
 			return nil, false
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"sort"
 
 	"berth/events"
+	"berth/events/eventlog"
 )
 
 // Load implements eventlog.Log.
@@ -18,8 +19,9 @@ func (l *Log) Load(ctx context.Context, b events.Boundary, after uint64) ([]even
 	from := sort.Search(len(is), func(i int) bool { return l.records[is[i]].Sequence > after })
 	out := make([]events.Record, 0, len(is)-from)
 	for _, i := range is[from:] {
-		out = append(out, l.records[i])
+		out = append(out, seen(l.records, i))
 	}
+	eventlog.CheckChain(out)
 	return out, nil
 }
 
@@ -37,7 +39,7 @@ func (l *Log) Follow(ctx context.Context, after uint64, fn func(events.Record) e
 			if err := ctx.Err(); err != nil {
 				return err
 			}
-			if err := fn(records[after]); err != nil {
+			if err := fn(seen(records, int(after))); err != nil {
 				return err
 			}
 			after++
@@ -61,7 +63,7 @@ func (l *Log) Scan(ctx context.Context, after uint64, fn func(events.Record) err
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := fn(records[after]); err != nil {
+		if err := fn(seen(records, int(after))); err != nil {
 			return err
 		}
 	}
@@ -72,6 +74,20 @@ func (l *Log) Scan(ctx context.Context, after uint64, fn func(events.Record) err
 func (l *Log) Tip(ctx context.Context) (uint64, error) {
 	records, _ := l.view()
 	return uint64(len(records)), ctx.Err()
+}
+
+// seen is record i as a reader sees it: a member of an atomic publish that is
+// not all there is torn.
+func seen(records []events.Record, i int) events.Record {
+	r := records[i]
+	if r.Batch == nil {
+		return r
+	}
+	last := eventlog.LastMember(r)
+	if last > uint64(len(records)) || !eventlog.SameBatch(records[last-1], r.Batch, r.Batch.Count-1) {
+		return eventlog.Tear(r)
+	}
+	return r
 }
 
 // view is what is stored now, and a channel that closes when there is more.

@@ -1,0 +1,164 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"berth/events"
+	"berth/events/eventlog"
+	"berth/events/fault"
+)
+
+// Defaults and fixed settings.
+const (
+	DefaultTimeout   = 10 * time.Second // of one request to the server
+	DuplicatesWindow = 30 * time.Second // each id in it costs memory and start time
+	maxMsgSize       = eventlog.MaxCommitBytes + 16<<10
+	formatKey        = "berth.format"
+)
+
+// Barrier makes acknowledged records durable where the server does not.
+type Barrier interface {
+	// Wait returns nil once every record up to sequence, which must have been
+	// acknowledged or seen, is synced to disk.
+	Wait(ctx context.Context, sequence uint64) error
+}
+
+// Config says which stream, and how it is made if it is not there.
+type Config struct {
+	Space events.Space
+	// Create makes the stream if it is missing. Without it a missing stream is
+	// an error (decision 6): an empty log is never read as an empty world.
+	Create bool
+	// Replicas is 1, 3 or 5; zero is 1.
+	Replicas int
+	// MaxBytes is the disk that the log may use; a full log refuses commits.
+	// Zero or less is no limit.
+	MaxBytes int64
+	// Barrier, of the group profile; nil says that an acknowledgement of the
+	// server already means synced to disk.
+	Barrier Barrier
+	// Timeout bounds each request to the server.
+	Timeout time.Duration
+	// Log is told of incomplete atomic publishes and lost connections.
+	Log *slog.Logger
+}
+
+// Log implements eventlog.Log.
+type Log struct {
+	nc       *nats.Conn
+	js       jetstream.JetStream
+	cfg      Config
+	name     string
+	prefix   string // of subjects
+	created  time.Time
+	replicas int
+	heads    heads
+	gets     *gets
+}
+
+var _ eventlog.Log = (*Log)(nil)
+
+// Open opens the stream of a space, or creates it. It refuses a stream that
+// could lose events or is not Berth's with failed-precondition, a missing one
+// with not-found and detail berth.log-lost, and a newer format with
+// unsupported-version. Close releases what it holds; nc stays open.
+func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Log, error) {
+	if _, err := events.ParseSpace(string(cfg.Space)); err != nil {
+		return nil, err
+	}
+	cfg.Replicas = max(cfg.Replicas, 1)
+	if cfg.MaxBytes <= 0 {
+		cfg.MaxBytes = -1
+	}
+	if cfg.Timeout <= 0 {
+		cfg.Timeout = DefaultTimeout
+	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	js, err := jetstream.New(nc, jetstream.WithDefaultTimeout(cfg.Timeout))
+	if err != nil {
+		return nil, fault.New(fault.Unavailable, "JetStream can't be used: %s", events.Scrub(err.Error()))
+	}
+	l := &Log{nc: nc, js: js, cfg: cfg, name: events.StreamName(cfg.Space), prefix: events.SubjectPrefix(cfg.Space)}
+	s, err := js.Stream(ctx, l.name)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		if !cfg.Create {
+			return nil, fault.New(fault.NotFound, "stream %s is missing; if this space is new, start once with --init-space", l.name).
+				WithDetail(fault.DetailLogLost, "stream", l.name)
+		}
+		s, err = js.CreateStream(ctx, l.want())
+	}
+	if err != nil {
+		return nil, fault.New(fault.Unavailable, "stream %s can't be opened: %s", l.name, events.Scrub(err.Error())).WithOutcome(fault.NotExecuted)
+	}
+	info := s.CachedInfo()
+	if err := l.accept(info.Config); err != nil {
+		return nil, err
+	}
+	l.created, l.replicas = info.Created, max(info.Config.Replicas, 1)
+	if l.gets, err = newGets(nc, l.name); err != nil {
+		return nil, fault.New(fault.Unavailable, "subscribing for reads: %s", events.Scrub(err.Error())).WithOutcome(fault.NotExecuted)
+	}
+	return l, nil
+}
+
+// Close releases the subscriptions of the log. The connection stays open.
+func (l *Log) Close() error { return l.gets.close() }
+
+// Identity is the stream's name and when it was created: what a checkpoint
+// recognizes it by.
+func (l *Log) Identity() (name string, created time.Time) { return l.name, l.created }
+
+func (l *Log) want() jetstream.StreamConfig {
+	return jetstream.StreamConfig{
+		Name: l.name, Subjects: []string{l.prefix + ">"},
+		Description: "Berth's event log of space " + string(l.cfg.Space),
+		Storage:     jetstream.FileStorage, Retention: jetstream.LimitsPolicy, Discard: jetstream.DiscardNew,
+		Replicas: l.cfg.Replicas, MaxBytes: l.cfg.MaxBytes, MaxMsgs: -1, MaxMsgsPerSubject: -1, MaxConsumers: -1,
+		MaxMsgSize: maxMsgSize, Duplicates: DuplicatesWindow, Compression: jetstream.S2Compression,
+		DenyDelete: true, DenyPurge: true, AllowAtomicPublish: true, AllowDirect: l.cfg.Replicas == 1,
+		Metadata: map[string]string{formatKey: strconv.Itoa(events.Format)},
+	}
+}
+
+// accept refuses a stream that breaks a promise of the log.
+func (l *Log) accept(c jetstream.StreamConfig) error {
+	format, err := strconv.Atoi(c.Metadata[formatKey])
+	if err != nil || format < 1 {
+		return fault.New(fault.FailedPrecondition, "stream %s exists but is not a log of Berth: it has no %s", l.name, formatKey).WithDetail(fault.DetailBadConfig)
+	}
+	if format > events.Format {
+		return fault.New(fault.UnsupportedVersion, "stream %s has format %d; this program reads up to %d; use a newer berth", l.name, format, events.Format).
+			WithDetail(fault.DetailNewerFormat)
+	}
+	wrong := ""
+	switch {
+	case len(c.Subjects) != 1 || c.Subjects[0] != l.prefix+">":
+		wrong = "its subjects are not " + l.prefix + ">"
+	case c.Storage != jetstream.FileStorage || c.PersistMode == jetstream.AsyncPersistMode:
+		wrong = "it is not kept in files before it answers"
+	case c.Retention != jetstream.LimitsPolicy || c.Discard != jetstream.DiscardNew:
+		wrong = "it discards old messages"
+	case c.MaxAge != 0 || c.MaxMsgsPerSubject > 0:
+		wrong = "it drops messages by age or number"
+	case !c.DenyDelete || !c.DenyPurge:
+		wrong = "messages can be deleted or purged"
+	case !c.AllowAtomicPublish:
+		wrong = "it does not allow atomic publishes"
+	case c.Replicas > 1 && c.AllowDirect:
+		wrong = "direct gets may answer with an older state"
+	case c.Sealed || c.Mirror != nil || len(c.Sources) > 0:
+		wrong = "it is sealed, a mirror or fed by other streams"
+	default:
+		return nil
+	}
+	return fault.New(fault.FailedPrecondition, "stream %s can't be used as the log: %s; restore its settings", l.name, wrong).WithDetail(fault.DetailBadConfig)
+}

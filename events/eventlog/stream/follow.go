@@ -1,0 +1,231 @@
+package stream
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"berth/events"
+	"berth/events/eventlog"
+)
+
+// Sizes of the pipeline between the consumer and the caller.
+const (
+	pullMessages  = 5000
+	chunkRecords  = 256
+	chunksWaiting = 8
+	// tornPatience is how long the rest of an atomic publish at the very end of
+	// the log is waited for: the server stores its members in one go.
+	tornPatience = 2 * time.Second
+)
+
+// Load implements eventlog.Log.
+func (l *Log) Load(ctx context.Context, b events.Boundary, after uint64) ([]events.Record, error) {
+	if _, err := events.ParseBoundary(string(b)); err != nil {
+		return nil, err
+	}
+	bounded, cancel := context.WithTimeout(ctx, l.cfg.Timeout)
+	defer cancel()
+	rs, err := l.load(bounded, b, after)
+	if err != nil {
+		return nil, l.unreadable(ctx, string(b), err)
+	}
+	for i, r := range rs {
+		if r.Batch == nil {
+			continue
+		}
+		ok, err := l.complete(bounded, r)
+		if err != nil {
+			return nil, l.unreadable(ctx, string(b), err)
+		}
+		if !ok {
+			rs[i] = l.tear(r)
+		}
+	}
+	if n := len(rs); n > 0 {
+		if err := l.durable(ctx, rs[n-1].Sequence); err != nil {
+			return nil, l.unreadable(ctx, string(b), err)
+		}
+		l.heads.put(rs[n-1])
+	}
+	return rs, nil
+}
+
+func (l *Log) load(ctx context.Context, b events.Boundary, after uint64) (rs []events.Record, err error) {
+	if l.replicas > 1 {
+		rs, err = l.loadLeader(ctx, b, after)
+	} else {
+		rs, err = l.loadDirect(ctx, b, after)
+	}
+	eventlog.CheckChain(rs)
+	return rs, err
+}
+
+func (l *Log) tear(r events.Record) events.Record {
+	l.cfg.Log.Warn("a member of an incomplete atomic publish is ignored; it was never acknowledged",
+		"boundary", string(r.Boundary), "sequence", r.Sequence, "batch", r.Batch.ID, "index", r.Batch.Index, "count", r.Batch.Count)
+	return eventlog.Tear(r)
+}
+
+// Tip implements eventlog.Log.
+func (l *Log) Tip(ctx context.Context) (uint64, error) {
+	bounded, cancel := context.WithTimeout(ctx, l.cfg.Timeout)
+	defer cancel()
+	s, err := l.js.Stream(bounded, l.name)
+	if err == nil {
+		tip := s.CachedInfo().State.LastSeq
+		if tip == 0 {
+			return 0, nil
+		}
+		if err = l.durable(ctx, tip); err == nil {
+			return tip, nil
+		}
+	}
+	return 0, l.unreadable(ctx, "the end", err)
+}
+
+// errScanned ends the Follow of a Scan.
+var errScanned = errors.New("scanned")
+
+// Scan implements eventlog.Log.
+func (l *Log) Scan(ctx context.Context, after uint64, fn func(events.Record) error) error {
+	tip, err := l.Tip(ctx)
+	if err != nil || after >= tip {
+		return err
+	}
+	err = l.follow(ctx, after, tip, func(r events.Record) error {
+		if err := fn(r); err != nil {
+			return err
+		}
+		if r.Sequence >= tip {
+			return errScanned
+		}
+		return nil
+	}, nil)
+	if err == errScanned {
+		return nil
+	}
+	return err
+}
+
+// Follow implements eventlog.Log.
+func (l *Log) Follow(ctx context.Context, after uint64, fn func(events.Record) error, caughtUp func()) error {
+	tip, err := l.Tip(ctx)
+	if err != nil {
+		return err
+	}
+	return l.follow(ctx, after, tip, fn, caughtUp)
+}
+
+// follow gives records until fn or ctx ends it; caughtUp is called once tip
+// has been given.
+func (l *Log) follow(ctx context.Context, after, tip uint64, fn func(events.Record) error, caughtUp func()) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	p := &pump{log: l, out: make(chan []events.Record, chunksWaiting), at: after}
+	go p.run(ctx)
+	a := assembler{log: l, fn: fn, at: after}
+	for {
+		if caughtUp != nil && a.at >= tip {
+			caughtUp()
+			caughtUp = nil
+		}
+		var late <-chan time.Time
+		if len(a.held) > 0 {
+			late = time.After(tornPatience)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-late:
+			if err := a.giveUp(ctx); err != nil {
+				return err
+			}
+		case chunk := <-p.out:
+			if err := l.durable(ctx, chunk[len(chunk)-1].Sequence); err != nil {
+				return l.unreadable(ctx, "the tail", err)
+			}
+			for _, r := range chunk {
+				if err := ctx.Err(); err != nil {
+					return err
+				}
+				if err := a.add(ctx, r); err != nil {
+					return err
+				}
+				if caughtUp != nil && a.at >= tip {
+					caughtUp()
+					caughtUp = nil
+				}
+			}
+		}
+	}
+}
+
+// pump reads and decodes records in its own goroutine, and takes up again
+// where it was when the consumer or the connection is lost.
+type pump struct {
+	log *Log
+	out chan []events.Record
+	at  uint64 // last sequence given
+}
+
+func (p *pump) run(ctx context.Context) {
+	for wait := firstBackoff; ctx.Err() == nil; {
+		before := p.at
+		err := p.consume(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if p.at > before {
+			wait = firstBackoff
+		}
+		p.log.cfg.Log.Warn("following the log is interrupted; it goes on", "after", p.at, "error", events.Scrub(err.Error()))
+		select {
+		case <-ctx.Done():
+		case <-time.After(wait):
+		}
+		wait = min(2*wait, maxBackoff)
+	}
+}
+
+func (p *pump) consume(ctx context.Context) error {
+	c, err := p.log.js.OrderedConsumer(ctx, p.log.name, jetstream.OrderedConsumerConfig{
+		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: p.at + 1, MaxResetAttempts: 1,
+	})
+	if err != nil {
+		return err
+	}
+	msgs, err := c.Messages(jetstream.PullMaxMessages(pullMessages))
+	if err != nil {
+		return err
+	}
+	defer context.AfterFunc(ctx, msgs.Stop)()
+	defer msgs.Stop()
+	var chunk []events.Record
+	for at := p.at; ; {
+		m, err := msgs.Next()
+		if err != nil {
+			return err
+		}
+		meta, err := m.Metadata()
+		if err != nil {
+			return err
+		}
+		if at++; meta.Sequence.Stream != at {
+			return errors.New("the consumer left out records")
+		}
+		b := events.Boundary(m.Subject()[len(p.log.prefix):])
+		chunk = append(chunk, events.ParseRecord(b, at, m.Data()))
+		if len(chunk) < chunkRecords && meta.NumPending > 0 {
+			continue
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case p.out <- chunk:
+			p.at, chunk = at, make([]events.Record, 0, chunkRecords)
+		}
+	}
+}
