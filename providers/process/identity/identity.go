@@ -111,6 +111,16 @@ func (h *Handle) Signal(s unix.Signal) error {
 	return err
 }
 
+// Signal sends a signal to the process of c and to no other.
+func Signal(c events.Custody, s unix.Signal) error {
+	h, err := Open(c)
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	return h.Signal(s)
+}
+
 // WaitExit waits until the process has ended, at most d; false: it lives.
 func (h *Handle) WaitExit(d time.Duration) bool {
 	end := time.Now().Add(d)

@@ -82,14 +82,14 @@ func (d Dir) Lock(ctx context.Context) (unlock func(), err error) {
 	return flock(ctx, d.File(FileLock), true)
 }
 
-// HoldLife marks the caller as the living custodian, until it dies; false
-// says that there is another one.
-func (d Dir) HoldLife() (bool, error) {
-	_, err := flock(context.Background(), d.File(FileLife), false)
+// HoldLife marks the caller as the living custodian until release or death;
+// false says that there is another one.
+func (d Dir) HoldLife() (release func(), held bool, err error) {
+	release, err = flock(context.Background(), d.File(FileLife), false)
 	if errors.Is(err, unix.EWOULDBLOCK) {
-		return false, nil
+		return nil, false, nil
 	}
-	return err == nil, err
+	return release, err == nil, err
 }
 
 func flock(ctx context.Context, path string, wait bool) (func(), error) {

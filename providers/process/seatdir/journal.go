@@ -48,7 +48,7 @@ const MaxOperations = 1024
 type Entry struct {
 	Operation   events.OperationID `json:"operation"`
 	Verb        events.Verb        `json:"verb"`
-	Fingerprint string             `json:"fingerprint"` // of verb, arguments and plan
+	Fingerprint string             `json:"fingerprint"` // of verb and arguments
 	Standing    Standing           `json:"standing"`
 	Facts       *events.Facts      `json:"facts,omitempty"`
 	Fault       *fault.Error       `json:"fault,omitempty"`
@@ -74,8 +74,7 @@ func Fingerprint(op providers.Operation) string {
 	b, err := json.Marshal(struct {
 		V events.Verb
 		A events.Arguments
-		P events.Plan
-	}{op.Verb, op.Arguments, op.Plan})
+	}{op.Verb, op.Arguments})
 	if err != nil {
 		panic("seatdir: an operation that is not JSON: " + err.Error())
 	}

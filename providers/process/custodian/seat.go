@@ -1,0 +1,225 @@
+//go:build linux
+
+package custodian
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/creack/pty"
+	"golang.org/x/sys/unix"
+
+	"berth/events"
+	"berth/events/fault"
+	"berth/providers/process/identity"
+	"berth/providers/process/seatdir"
+	"berth/providers/process/stage"
+)
+
+// The terminal's size until somebody attaches and says otherwise.
+const (
+	defaultRows = 40
+	defaultCols = 120
+)
+
+// stagePatience bounds how long the stage may take to build a root.
+const stagePatience = 60 * time.Second
+
+// endPatience bounds how long removing an emptied control group may take.
+const endPatience = 10 * time.Second
+
+// startSeat makes the terminal and the control group, starts the stage in
+// both, and waits until the seat's command is executing.
+func (c *custodian) startSeat() (err error) {
+	s := c.start
+	if s.Group.Name != "" {
+		_ = s.Group.Remove(endPatience) // of an earlier start that was cut off
+		if err := s.Group.Create(s.Limits); err != nil {
+			return fault.New(fault.FailedPrecondition, "limits: %s", err)
+		}
+		defer func() {
+			if err != nil {
+				_ = s.Group.Remove(endPatience)
+			}
+		}()
+	}
+	master, slave, err := pty.Open()
+	if err != nil {
+		return fault.New(fault.FailedPrecondition, "terminal: %s", err)
+	}
+	defer slave.Close()
+	defer func() {
+		if err != nil {
+			_ = master.Close()
+		}
+	}()
+	if err := pty.Setsize(master, &pty.Winsize{Rows: defaultRows, Cols: defaultCols}); err != nil {
+		return err
+	}
+	if s.IDBase != 0 && s.Seat.Isolated {
+		if err := slave.Chown(s.IDBase, s.IDBase); err != nil {
+			return err
+		}
+	}
+	pid, err := c.stage(slave)
+	if err != nil {
+		return err
+	}
+	if c.ident.Seat, err = identity.Of(pid); err != nil {
+		c.abandon()
+		return err
+	}
+	c.master = master
+	go func() {
+		defer close(c.drain)
+		_, _ = io.Copy(c.out, master) // ends with EIO when the last slave is closed
+	}()
+	return nil
+}
+
+// stage starts the stage, puts it into its control group, gives it its
+// orders, and returns its pid when the command runs.
+func (c *custodian) stage(slave *os.File) (int, error) {
+	orders, err := json.Marshal(c.start.Seat)
+	if err != nil {
+		return 0, err
+	}
+	or, ow, err := os.Pipe()
+	if err != nil {
+		return 0, err
+	}
+	defer or.Close()
+	defer ow.Close()
+	sr, sw, err := os.Pipe()
+	if err != nil {
+		return 0, err
+	}
+	defer sr.Close()
+	defer sw.Close()
+	// Through /proc: the program's path may be closed to the seat's user.
+	cmd := exec.Command("/proc/self/exe", stage.Role)
+	cmd.Env = []string{}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
+	cmd.ExtraFiles = []*os.File{or, sw}
+	cmd.SysProcAttr = stage.Attributes(c.start.Seat, c.start.IDBase)
+	if err := cmd.Start(); err != nil {
+		return 0, fault.New(fault.FailedPrecondition, "namespaces: %s", err).WithHint("berth doctor shows what this host offers")
+	}
+	_, _ = or.Close(), sw.Close()
+	pid := cmd.Process.Pid
+	fail := func(err error) (int, error) {
+		_ = cmd.Process.Kill()
+		_, _ = cmd.Process.Wait()
+		return 0, err
+	}
+	if c.start.Group.Name != "" {
+		if err := c.start.Group.Add(pid); err != nil {
+			return fail(fault.New(fault.FailedPrecondition, "limits: %s", err))
+		}
+	}
+	if _, err := ow.Write(orders); err != nil {
+		return fail(fmt.Errorf("giving the seat its orders: %w", err))
+	}
+	_ = ow.Close()
+	_ = sr.SetReadDeadline(time.Now().Add(stagePatience))
+	said, err := io.ReadAll(io.LimitReader(sr, 4096))
+	if err != nil {
+		return fail(fmt.Errorf("waiting for the seat: %w", err))
+	}
+	if len(said) > 0 {
+		return fail(fault.New(fault.FailedPrecondition, "seat: %s", strings.TrimSpace(string(said))))
+	}
+	return pid, nil
+}
+
+// abandon kills what was started when the start can't be recorded.
+func (c *custodian) abandon() {
+	c.killTree()
+	c.reap()
+	if c.start.Group.Name != "" {
+		_ = c.start.Group.Remove(endPatience)
+	}
+	if c.ln != nil {
+		_ = c.ln.Close()
+	}
+}
+
+// keep reaps until the seat has ended, ends what is left of its tree, and
+// writes the proof. Only when every process is gone is an exit proved (R67).
+func (c *custodian) keep() {
+	var ws unix.WaitStatus
+	for {
+		pid, err := unix.Wait4(-1, &ws, 0, nil)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil || pid == c.ident.Seat.PID {
+			break
+		}
+	}
+	code := exitCode(ws)
+	c.mu.Lock()
+	c.ending = true
+	why := c.why
+	c.mu.Unlock()
+	c.killTree()
+	c.reap()
+	select {
+	case <-c.drain:
+	case <-time.After(endPatience):
+	}
+	c.out.close()
+	proof := seatdir.Exit{Seat: c.ident.Seat, Why: why, Code: &code, At: events.MillisUTC(time.Now())}
+	for c.dir.WriteJSON(seatdir.FileExit, proof) != nil {
+		// A full disk. The custodian stays: its end without proof would lose the exit code.
+		if ok, err := c.dir.Exists(); err == nil && !ok {
+			break
+		}
+		time.Sleep(time.Second)
+	}
+	if c.start.Group.Name != "" {
+		_ = c.start.Group.Remove(endPatience)
+	}
+	_ = c.ln.Close()
+	close(c.done)
+	c.busy.Wait()
+}
+
+func exitCode(ws unix.WaitStatus) int {
+	if ws.Signaled() {
+		return 128 + int(ws.Signal())
+	}
+	return ws.ExitStatus()
+}
+
+// reap waits for every child, killing what still runs, until none is left. As
+// a subreaper this process inherits every orphan of the seat.
+func (c *custodian) reap() {
+	for {
+		var ws unix.WaitStatus
+		pid, err := unix.Wait4(-1, &ws, unix.WNOHANG, nil)
+		switch {
+		case errors.Is(err, unix.ECHILD):
+			return
+		case err == nil && pid > 0:
+			continue
+		case err == nil:
+			c.killTree()
+			time.Sleep(2 * time.Millisecond)
+		}
+	}
+}
+
+// killTree sends SIGKILL to every process of the seat.
+func (c *custodian) killTree() {
+	c.start.Group.KillAll()
+	for _, p := range identity.Descendants(os.Getpid()) {
+		_ = identity.Signal(p, unix.SIGKILL)
+	}
+}

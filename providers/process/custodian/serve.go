@@ -1,0 +1,257 @@
+//go:build linux
+
+package custodian
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"net"
+	"os"
+	"time"
+
+	"github.com/creack/pty"
+	"golang.org/x/sys/unix"
+
+	"berth/events"
+	"berth/events/fault"
+	"berth/providers/process/identity"
+	"berth/providers/process/seatdir"
+)
+
+// MaxGrace is the longest time that a stop may leave before the kill.
+const MaxGrace = 10 * time.Minute
+
+// maxConnections bounds the connections that are open at a time.
+const maxConnections = 64
+
+// requestPatience is how long a peer may take to send its request.
+const requestPatience = 30 * time.Second
+
+// deadlineCheck is how often the deadline is looked at though no timer of it
+// is due: a suspended machine stops timers and not the boot-time clock.
+const deadlineCheck = time.Minute
+
+func (c *custodian) serve() {
+	slots := make(chan struct{}, maxConnections)
+	for {
+		conn, err := c.ln.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return
+		}
+		if err != nil {
+			time.Sleep(10 * time.Millisecond)
+			continue
+		}
+		select {
+		case slots <- struct{}{}:
+			go func() {
+				defer func() { <-slots }()
+				c.answer(conn.(*net.UnixConn))
+			}()
+		default:
+			_ = conn.Close()
+		}
+	}
+}
+
+func (c *custodian) answer(conn *net.UnixConn) {
+	defer conn.Close()
+	// The socket is 0600; this holds where the filesystem does not keep modes.
+	if cred, err := peer(conn); err != nil || int(cred.Uid) != os.Getuid() && cred.Uid != 0 {
+		return
+	}
+	_ = conn.SetReadDeadline(time.Now().Add(requestPatience))
+	line, err := readLine(bufio.NewReader(conn), MaxRequest)
+	if err != nil {
+		return
+	}
+	var r Request
+	resp := Response{}
+	if err := json.Unmarshal(line, &r); err != nil {
+		resp.Fault = fault.New(fault.BadRequest, "not a request: %s", err)
+	} else if err := c.do(r); err != nil {
+		resp.Fault = fault.From(err)
+	}
+	first, next := c.out.span()
+	resp.From, resp.Next = max(first, r.From), next
+	c.mu.Lock()
+	resp.Frozen = c.frozen
+	c.mu.Unlock()
+	if r.Ask == AskStop {
+		defer c.busy.Done()
+	}
+	b, err := json.Marshal(resp)
+	if err != nil {
+		return
+	}
+	if _, err := conn.Write(append(b, '\n')); err != nil || r.Ask != AskAttach || resp.Fault != nil {
+		return
+	}
+	_ = c.out.copyTo(conn, resp.From)
+}
+
+func (c *custodian) do(r Request) error {
+	switch r.Ask {
+	case AskStatus, AskAttach:
+		return nil
+	case AskFreeze:
+		return c.freeze(true)
+	case AskThaw:
+		return c.freeze(false)
+	case AskStop:
+		c.busy.Add(1)
+		return c.stop(r.Grace)
+	case AskDeadline:
+		select {
+		case c.wake <- struct{}{}:
+		default:
+		}
+		return nil
+	case AskInput:
+		if len(r.Data) > MaxInput {
+			return fault.New(fault.BadRequest, "input of %d bytes: at most %d at a time", len(r.Data), MaxInput)
+		}
+		_, err := c.master.Write(r.Data)
+		return err
+	case AskResize:
+		if r.Rows < 1 || r.Cols < 1 || r.Rows > 1000 || r.Cols > 1000 {
+			return fault.New(fault.BadRequest, "a terminal of %d rows and %d columns: each from 1 to 1000", r.Rows, r.Cols)
+		}
+		return pty.Setsize(c.master, &pty.Winsize{Rows: r.Rows, Cols: r.Cols})
+	}
+	return fault.New(fault.Unimplemented, "a custodian does not know %q", r.Ask)
+}
+
+// freeze stops the whole tree, or lets it go on. Memory stays as it is.
+func (c *custodian) freeze(frozen bool) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ending {
+		return fault.New(fault.FailedPrecondition, "the seat has ended or is ending")
+	}
+	if c.frozen == frozen {
+		return nil
+	}
+	if c.start.Group.CanFreeze() {
+		if err := c.start.Group.Freeze(frozen); err != nil {
+			return err
+		}
+	} else {
+		c.signalAll(frozen)
+	}
+	c.frozen = frozen
+	return nil
+}
+
+// signalAll freezes without control groups: a process that was forked while
+// its parent was being stopped is found by the next round.
+func (c *custodian) signalAll(stop bool) {
+	sig := unix.SIGCONT
+	if stop {
+		sig = unix.SIGSTOP
+	}
+	seen := map[events.Custody]bool{}
+	for again := true; again; {
+		again = false
+		for _, p := range identity.Descendants(os.Getpid()) {
+			if !seen[p] {
+				seen[p], again = true, true
+				_ = identity.Signal(p, sig)
+			}
+		}
+	}
+}
+
+// stop asks the tree to end (SIGTERM), waits for the grace, kills what is
+// left, and returns when the proof is written.
+func (c *custodian) stop(grace time.Duration) error {
+	c.mu.Lock()
+	if c.frozen { // a frozen process can't hear
+		var err error
+		if c.start.Group.CanFreeze() {
+			err = c.start.Group.Freeze(false)
+		} else {
+			c.signalAll(false)
+		}
+		if err == nil {
+			c.frozen = false
+		}
+	}
+	if !c.ending {
+		c.why = seatdir.EndStopped
+	}
+	c.mu.Unlock()
+	if grace > 0 {
+		c.terminate(time.Now().Add(min(grace, MaxGrace)))
+	}
+	c.killSeat()
+	<-c.done
+	return nil
+}
+
+// terminate returns when every process that was asked has ended, or at end.
+//
+// The first process of a pid namespace is spared a signal's default action.
+// If it has no handler for SIGTERM, that action is what it asked for: it is
+// killed as soon as the others, which would die with it, have had their time.
+func (c *custodian) terminate(end time.Time) {
+	var asked []events.Custody
+	for _, p := range identity.Descendants(os.Getpid()) {
+		spared := p == c.ident.Seat && c.start.Seat.Isolated && identity.DiesByDefault(p.PID, unix.SIGTERM)
+		if identity.Signal(p, unix.SIGTERM) == nil && !spared {
+			asked = append(asked, p)
+		}
+	}
+	for len(asked) > 0 && time.Now().Before(end) {
+		p, err := identity.Open(asked[0])
+		if err != nil {
+			asked = asked[1:]
+			continue
+		}
+		if p.WaitExit(min(time.Until(end), 100*time.Millisecond)) {
+			asked = asked[1:]
+		}
+		p.Close()
+	}
+}
+
+// killSeat ends the tree; keep sees the seat's end and does the rest.
+func (c *custodian) killSeat() {
+	select {
+	case <-c.done:
+	default:
+		c.killTree()
+	}
+}
+
+// watchDeadline ends the seat when its lifetime is over, whoever else lives.
+func (c *custodian) watchDeadline() {
+	for {
+		wait := deadlineCheck
+		var d seatdir.Deadline
+		boot, err := identity.BootID()
+		if err == nil {
+			err = c.dir.ReadJSON(seatdir.FileDeadline, &d)
+		}
+		if err == nil {
+			if left, ok := d.Left(boot, identity.Boottime(), time.Now()); ok && left <= 0 {
+				c.mu.Lock()
+				if !c.ending && c.why == seatdir.EndExited {
+					c.why = seatdir.EndExpired
+				}
+				c.mu.Unlock()
+				c.killSeat()
+				wait = 100 * time.Millisecond // until keep has seen it
+			} else if ok {
+				wait = min(wait, left)
+			}
+		}
+		select {
+		case <-c.wake:
+		case <-time.After(wait):
+		case <-c.done:
+			return
+		}
+	}
+}
