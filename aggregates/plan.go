@@ -143,8 +143,11 @@ func (s Seat) lifetime() *time.Time {
 		return nil
 	}
 	for _, o := range s.coming() {
-		if to := o.Arguments.ExtendTo; o.Verb == events.VerbExtend && to != nil && to.After(*at) {
-			at = to
+		// A step that is on its way says in Wanted what it is a step to.
+		for _, to := range []*time.Time{o.Arguments.ExtendTo, o.Arguments.Wanted} {
+			if o.Verb == events.VerbExtend && to != nil && to.After(*at) {
+				at = to
+			}
 		}
 	}
 	return at

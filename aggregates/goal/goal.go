@@ -154,28 +154,13 @@ func (s State) Cancel(mode string) ([]events.Event, error) {
 	return []events.Event{events.GoalCancelRequested{Mode: mode}}, nil
 }
 
-// End takes the one terminal; a goal that has one decides nothing. A spawn
-// whose readiness is not known ends with Lose instead.
+// End takes the one terminal; a goal that has one decides nothing. Whoever ends
+// a spawn as uncertain has waited for its readiness deadline first (2.6).
 func (s State) End(state events.GoalState, why *fault.Error, result json.RawMessage) []events.Event {
 	if s.State == None || s.State.Terminal() || !state.Terminal() {
 		return nil
 	}
 	return []events.Event{events.GoalEnded{State: state, Fault: why, Result: result}}
-}
-
-// Lose ends a goal as uncertain. Before its readiness deadline it is refused:
-// the answer may still come (2.6).
-func (s State) Lose(now time.Time, why *fault.Error) ([]events.Event, error) {
-	if s.State.Terminal() {
-		return nil, nil
-	}
-	if _, ok := Table.Next(s.State, OnLose); !ok {
-		return nil, Table.Refuse(s.State, OnLose)
-	}
-	if now.Before(s.Ready) {
-		return nil, fault.New(fault.FailedPrecondition, "this goal may still be answered until %s", s.Ready.Format(time.RFC3339))
-	}
-	return []events.Event{events.GoalEnded{State: events.GoalUncertain, Fault: why}}, nil
 }
 
 // Settle tells what an uncertain goal turned out to be, once.
