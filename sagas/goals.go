@@ -12,6 +12,8 @@ import (
 	"berth/events/fault"
 )
 
+//house:pure
+
 // NextGoal is what a goal's boundary should record next, given the seat that
 // it is about: progress, the one terminal, or the settlement of an uncertain
 // one. Status follows the fact and never leads (2.6).
@@ -69,6 +71,10 @@ func spawnVerdict(g goal.State, s aggregates.Seat) verdict {
 		return verdict{state: events.GoalFailed, fault: fault.New(fault.Cancelled, "%s was written off by an operator", s.Alias).WithOutcome(fault.Unknown)}
 	}
 	switch {
+	case env.Refusal == nil && s.Slot.Phase != slot.Retired:
+		// It was ended before it was ready; whether anything is left of it is
+		// not known before its end (scenario 22).
+		return verdict{phase: "retiring"}
 	case s.Slot.Reason == "cancelled" || g.State == events.GoalStateCancelling:
 		return verdict{state: events.GoalCancelled, fault: fault.New(fault.Cancelled, "the goal was cancelled").WithOutcome(fault.Executed)}
 	case s.Slot.Reason == "expired":
@@ -112,6 +118,8 @@ func operationVerdict(g goal.State, s aggregates.Seat, b events.Boundary) verdic
 		return verdict{state: events.GoalSucceeded, result: mustJSON(op.File)}
 	case op.Succeeded() && op.Fault != nil:
 		return verdict{state: events.GoalFailed, fault: op.Fault}
+	case op.Succeeded() && !s.Slot.Held():
+		return verdict{state: events.GoalFailed, fault: fault.New(fault.FailedPrecondition, "the environment ended before its file was copied").WithOutcome(fault.Executed)}
 	case op.Phase == environment.Uncertain:
 		return verdict{phase: "uncertain"}
 	case op.Phase == environment.Planned:

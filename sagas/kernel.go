@@ -10,6 +10,8 @@ import (
 	"berth/events"
 )
 
+//house:pure
+
 // Kind is what the runner must do next for a seat.
 type Kind string
 
@@ -82,17 +84,36 @@ func (v View) terminal() bool { return v.Seat.Slot.Phase == slot.Terminalizing }
 // holds speaks. It is a pure function of v.
 func Next(v View) Action {
 	switch {
-	case v.Seat.Quarantine != nil, !v.Seat.Slot.Held(), v.Seat.Slot.Holder != v.Self.Instance:
+	case v.Seat.Quarantine != nil, !v.Seat.Slot.Held(), v.Seat.Slot.Holder != v.Self.Instance, v.Seat.Slot.Epoch > v.Self.Epoch:
 		return Action{Kind: Idle}
 	}
 	for _, s := range Steps {
 		if s.When(v) {
 			a := s.Do(v)
 			a.Step = s.Name
-			return a
+			return fenced(v, a)
 		}
 	}
 	return Action{Kind: Idle, Step: "rest", Wake: wake(v)}
+}
+
+// fenced puts the takeover of the seat before the first thing that this epoch
+// appends to it, in the same commit: from there on an older epoch's append
+// loses its compare (decision 1).
+func fenced(v View, a Action) Action {
+	switch a.Kind {
+	case Append, Dispatch:
+	default:
+		return a
+	}
+	if len(a.Events) == 0 {
+		return Action{Kind: Idle, Step: a.Step, Wake: wake(v)}
+	}
+	taken, err := v.Seat.TakeOver(v.Self.Instance, v.Self.Epoch)
+	if err == nil {
+		a.Events = append(taken, a.Events...)
+	}
+	return a
 }
 
 // wake is the next moment at which time alone changes the answer.

@@ -10,6 +10,8 @@ import (
 	"berth/providers"
 )
 
+//house:pure
+
 // Outcome turns the answer of a call into the events that record it, for the
 // operation that is open on the seat. An answer for an operation that is not
 // open any more decides nothing; one for an operation that became uncertain

@@ -3,8 +3,12 @@ package sagas
 import (
 	"time"
 
+	"berth/aggregates/environment"
 	"berth/events"
+	"berth/events/fault"
 )
+
+//house:pure
 
 // Patience is how long one verb may take, how its reconciliation is spaced and
 // when an alarm is raised.
@@ -22,6 +26,9 @@ const (
 	// land before the spawn fails. Trying again under a new id is safe only
 	// because of the proof.
 	MaxExcluded = 3
+	// MaxThrottled is how many creates of one lifecycle a provider may put off
+	// before the spawn fails.
+	MaxThrottled = 12
 	// MaxStops is how many stops that did not stop the seat are tried before
 	// destroy is asked anyway (scenario 27).
 	MaxStops = 3
@@ -51,4 +58,24 @@ func Backoff(n int, jitter float64) time.Duration {
 		d = min(RetryFirst<<n, RetryMost)
 	}
 	return d/2 + time.Duration(jitter*float64(d/2))
+}
+
+// MostRetryAfter bounds what a provider may ask for.
+const MostRetryAfter = 15 * time.Minute
+
+// retryAfter is when a provider that throttled asked to be called again; zero
+// if it did not say.
+func retryAfter(e *fault.Error) time.Duration {
+	if e == nil {
+		return 0
+	}
+	for _, d := range e.Details {
+		if d.Kind == environment.DetailThrottled {
+			wait, err := time.ParseDuration(d.Facts["retryAfter"])
+			if err == nil && wait > 0 {
+				return min(wait, MostRetryAfter)
+			}
+		}
+	}
+	return 0
 }

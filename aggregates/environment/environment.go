@@ -1,6 +1,7 @@
 package environment
 
 import (
+	"slices"
 	"time"
 
 	"berth/aggregates/machine"
@@ -84,7 +85,17 @@ type State struct {
 	Queue       []Operation
 	Done        []Operation // newest last
 	Excluded    int         // how many creations were proved never to land
+	Throttled   int         // how many creations the provider put off
 	Checkpoints []events.Checkpoint
+}
+
+// DetailThrottled is the kind of detail by which a provider asks to be called
+// again later (fact retryAfter, a Go duration): nothing is wrong with the
+// request, and nothing was executed.
+const DetailThrottled = "berth.throttled"
+
+func throttled(e *fault.Error) bool {
+	return e != nil && slices.ContainsFunc(e.Details, func(d fault.Detail) bool { return d.Kind == DetailThrottled })
 }
 
 // Reserved says that resources are held: from the claim until exit is proved

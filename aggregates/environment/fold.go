@@ -132,6 +132,8 @@ func (s State) finish(m events.Meta, p Phase, facts *events.Facts, why *fault.Er
 		s = s.landed(op.Verb, *facts)
 	case p == Excluded && creates(op.Verb):
 		s.Excluded++
+	case p == Refused && creates(op.Verb) && throttled(why):
+		s.Throttled++
 	case p == Refused && creates(op.Verb):
 		s.Record, _ = RecordTable.Next(s.Record, OnRefusal)
 		s.Refusal = why
