@@ -1,0 +1,185 @@
+package commands
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"berth/events"
+	"berth/events/fault"
+)
+
+// SpawnInput asks for an environment. What it does not say has a default, see
+// Plan. All of it is public text (decision 24).
+type SpawnInput struct {
+	Name     string            `json:"name" doc:"name of the environment" pattern:"^[A-Za-z0-9](?:[A-Za-z0-9_-]{0,62}[A-Za-z0-9])?$"`
+	Goal     string            `json:"goal,omitzero" doc:"id of the goal; the request's id if absent" pattern:"^[A-Za-z0-9_-]{1,64}$"`
+	Provider string            `json:"provider,omitzero" doc:"registered provider; process if absent"`
+	Image    *ImageInput       `json:"image,omitzero" doc:"what the environment is made from; the template host if absent"`
+	CPUs     string            `json:"cpus,omitzero" doc:"exact decimal number of CPUs; 0.25 if absent"`
+	Memory   string            `json:"memory,omitzero" doc:"size, a whole number of MiB; 128MiB if absent"`
+	Disk     string            `json:"disk,omitzero" doc:"size, a whole number of GiB; not limited by Berth if absent"`
+	Network  *string           `json:"network,omitzero" doc:"network of the provider; its default if absent (R22)"`
+	TTL      string            `json:"ttl,omitzero" doc:"lifetime from acceptance, such as 1h; 1h if absent, none for no deadline"`
+	Ready    string            `json:"ready,omitzero" doc:"readiness deadline, such as 2m; 2m if absent"`
+	Command  []string          `json:"command,omitzero" doc:"command line of the seat" maxItems:"256"`
+	Options  map[string]string `json:"options,omitzero" doc:"selection data for the provider, never secrets (R88)"`
+}
+
+// ImageInput is exactly one reference (R13).
+type ImageInput struct {
+	Kind      string `json:"kind" doc:"template or oci" enum:"template,oci"`
+	Reference string `json:"reference" doc:"name of the template, or path of an OCI layout or archive"`
+}
+
+// NoTTL is the TTL of an environment that ends only when it is retired.
+const NoTTL = "none"
+
+// Check implements Input.
+func (in SpawnInput) Check() error {
+	if err := first(Named{Name: in.Name}.Check(), checkGoal(in.Goal)); err != nil {
+		return err
+	}
+	if _, err := in.ReadyFor(); err != nil {
+		return err
+	}
+	plan, err := in.Plan()
+	if err != nil {
+		return err
+	}
+	return checkPlan(plan)
+}
+
+// ReadyFor is how long the spawn may take before its goal is uncertain.
+func (in SpawnInput) ReadyFor() (time.Duration, error) {
+	if in.Ready == "" {
+		return DefaultReady, nil
+	}
+	return ParseDuration("ready", in.Ready, MinReady, MaxReady)
+}
+
+// Plan is what was asked for, with every default filled in.
+func (in SpawnInput) Plan() (events.Plan, error) {
+	p := events.Plan{
+		Provider: or(in.Provider, DefaultProvider), Image: events.Image{Kind: DefaultImageKind, Reference: DefaultImage},
+		Network: in.Network, Command: in.Command, Options: in.Options, Lifetime: DefaultLifetime,
+	}
+	if in.Image != nil {
+		p.Image = events.Image{Kind: in.Image.Kind, Reference: in.Image.Reference}
+	}
+	var err error
+	if p.Resources.CPUs, err = parseCPUs("cpus", or(in.CPUs, DefaultCPUs)); err != nil {
+		return p, err
+	}
+	if p.Resources.MemoryMiB, err = whole("memory", or(in.Memory, DefaultMemory), 1<<20, MaxMemory); err != nil {
+		return p, err
+	}
+	if in.Disk != "" {
+		if p.Resources.DiskGiB, err = whole("disk", in.Disk, 1<<30, MaxDisk); err != nil {
+			return p, err
+		}
+	}
+	switch in.TTL {
+	case "":
+	case NoTTL:
+		p.Lifetime = 0
+	default:
+		p.Lifetime, err = ParseDuration("ttl", in.TTL, MinLifetime, MaxLifetime)
+	}
+	return p, err
+}
+
+func checkPlan(p events.Plan) error {
+	if _, err := events.ParseActor(p.Provider); err != nil {
+		return bad("provider", "%q is not the name of a provider", clip(p.Provider))
+	}
+	if p.Image.Kind != "template" && p.Image.Kind != "oci" {
+		return bad("image.kind", "%q is neither template nor oci", clip(p.Image.Kind))
+	}
+	if p.Image.Reference == "" {
+		return bad("image.reference", "it is empty")
+	}
+	if err := checkText("image.reference", p.Image.Reference, events.MaxText); err != nil {
+		return err
+	}
+	if p.Network != nil {
+		if *p.Network == "" {
+			return bad("network", "it is empty; leave it out for the provider's default")
+		}
+		if err := checkText("network", *p.Network, events.MaxText); err != nil {
+			return err
+		}
+	}
+	return first(checkCommand(p.Command), checkOptions(p.Options))
+}
+
+// checkCommand accepts a command line: public text, bounded, and without what
+// looks like a secret, word by word and as a whole.
+func checkCommand(words []string) error {
+	if len(words) > MaxArguments {
+		return bad("command", "it has %d words; at most %d are possible", len(words), MaxArguments)
+	}
+	total := 0
+	for i, w := range words {
+		field := "command." + strconv.Itoa(i)
+		total += len(w)
+		if i == 0 && w == "" {
+			return bad(field, "the program to run is empty")
+		}
+		if w == "" {
+			continue // an empty argument is an argument
+		}
+		if err := events.CheckTextMulti(field, w); err != nil {
+			f := fault.From(err)
+			return bad(field, "%s", f.Message).WithHint("%s", f.Hint)
+		}
+	}
+	if total > MaxCommandLine {
+		return bad("command", "it has %d bytes; at most %d are possible", total, MaxCommandLine)
+	}
+	if line := strings.Join(words, " "); len(words) > 1 && len(line) <= events.MaxText && line != "" {
+		// `--token abc` is only seen in the whole line; its words alone are not.
+		if err := events.CheckTextMulti("command", strings.ReplaceAll(line, "--", "")); err != nil {
+			f := fault.From(err)
+			return bad("command", "%s", f.Message).WithHint("%s", f.Hint)
+		}
+	}
+	return nil
+}
+
+func checkOptions(options map[string]string) error {
+	if len(options) > MaxOptions {
+		return bad("options", "there are %d; at most %d are possible", len(options), MaxOptions)
+	}
+	total := 0
+	for _, k := range slices.Sorted(maps.Keys(options)) {
+		v := options[k]
+		total += len(k) + len(v)
+		if k == "" {
+			return bad("options", "a name is empty")
+		}
+		if err := checkText("options", k, MaxOptionName); err != nil {
+			return err
+		}
+		if v == "" {
+			continue
+		}
+		// Name and value together are judged: {"token": "x"} is a secret, x is not.
+		if err := first(checkText("options."+k, v, events.MaxText), checkText("options."+k, k+"="+v, events.MaxText+MaxOptionName)); err != nil {
+			return err
+		}
+	}
+	if total > MaxOptionBytes {
+		return bad("options", "they have %d bytes; at most %d are possible", total, MaxOptionBytes)
+	}
+	return nil
+}
+
+func or(s, d string) string {
+	if s == "" {
+		return d
+	}
+	return s
+}

@@ -1,0 +1,222 @@
+package commands
+
+import (
+	"encoding/json"
+
+	"berth/aggregates"
+	"berth/aggregates/environment"
+	"berth/events"
+	"berth/events/fault"
+	"berth/projections"
+)
+
+// SpawnResult is the acceptance of a spawn or a reserve. State is the goal's;
+// how the goal ended is in Fault, never in the outcome of the request (E10).
+type SpawnResult struct {
+	Name        events.Alias         `json:"name"`
+	Owner       events.Owner         `json:"owner"`
+	Actor       events.Actor         `json:"actor"`
+	UID         events.UID           `json:"uid"`
+	GoalID      events.GoalID        `json:"goalId"`
+	Fingerprint string               `json:"fingerprint"`
+	Environment events.EnvironmentID `json:"environment"`
+	State       events.GoalState     `json:"state"`
+	ReadyBy     string               `json:"readyBy"` // RFC 3339
+	InstanceID  events.InstanceID    `json:"instanceId"`
+	Sequence    uint64               `json:"sequence"` // to read from: minSequence
+	Fault       *fault.Error         `json:"fault,omitempty"`
+}
+
+// OperationResult is the acceptance of a checkpoint or an export.
+type OperationResult struct {
+	Name        events.Alias         `json:"name"`
+	Owner       events.Owner         `json:"owner"`
+	UID         events.UID           `json:"uid"`
+	GoalID      events.GoalID        `json:"goalId"`
+	Fingerprint string               `json:"fingerprint"`
+	Environment events.EnvironmentID `json:"environment"`
+	Operation   events.OperationID   `json:"operation"`
+	Verb        events.Verb          `json:"verb"`
+	State       events.GoalState     `json:"state"`
+	InstanceID  events.InstanceID    `json:"instanceId"`
+	Sequence    uint64               `json:"sequence"`
+	Fault       *fault.Error         `json:"fault,omitempty"`
+}
+
+// WriteResult is the answer of a write: what the name's boundary said when it
+// was done. A repeated id gets the same one.
+type WriteResult struct {
+	Name        events.Alias         `json:"name"`
+	Owner       events.Owner         `json:"owner"`
+	UID         events.UID           `json:"uid"`
+	Environment events.EnvironmentID `json:"environment"`
+	Status      aggregates.Status    `json:"status"`
+	Operation   events.OperationID   `json:"operation,omitempty"` // that was queued, or of the retirement
+	Verb        events.Verb          `json:"verb,omitempty"`
+	Deadline    string               `json:"deadline,omitempty"` // extend: what was asked for, RFC 3339
+	Changed     bool                 `json:"changed"`            // false: it was so already
+	Command     events.CommandID     `json:"command"`
+	Fingerprint string               `json:"fingerprint"`
+	Sequence    uint64               `json:"sequence"`
+}
+
+// LsResult is one page of the fleet.
+type LsResult = projections.Page
+
+// InspectResult is everything about one name at one sequence.
+type InspectResult = projections.Inspection
+
+// SlotRow is a slot with its head: what `slots` shows (2.1).
+type SlotRow struct {
+	projections.Slot
+	Head        projections.Head `json:"head"`
+	Live        bool             `json:"live"`
+	Consistency string           `json:"consistency"`
+	ReadOrder   []string         `json:"readOrder"` // for clients of the older shape
+}
+
+// SlotsResult is one page of slots.
+type SlotsResult struct {
+	Items []SlotRow `json:"items"`
+	AsOf  uint64    `json:"asOf"`
+	Next  string    `json:"next,omitempty"`
+}
+
+// GoalResult is a goal as it stands. Result is of its end: the allocation of a
+// spawn, the checkpoint, the file.
+type GoalResult struct {
+	GoalID      events.GoalID       `json:"goalId"`
+	Command     string              `json:"command"`
+	State       events.GoalState    `json:"state"`
+	Ended       bool                `json:"ended"`
+	Phase       string              `json:"phase,omitempty"`
+	Allocated   events.Allocation   `json:"allocated"`
+	Fingerprint string              `json:"fingerprint"`
+	InstanceID  events.InstanceID   `json:"instanceId"`
+	AcceptedAt  string              `json:"acceptedAt"`
+	ReadyBy     string              `json:"readyBy,omitempty"`
+	EndedAt     string              `json:"endedAt,omitempty"`
+	Fault       *fault.Error        `json:"fault,omitempty"`
+	Result      json.RawMessage     `json:"result,omitempty"`
+	Settled     *events.GoalSettled `json:"settled,omitempty"` // of an uncertain one (decision 14)
+	AsOf        uint64              `json:"asOf"`
+}
+
+// GoalsResult is one page of goals.
+type GoalsResult struct {
+	Items []GoalResult `json:"items"`
+	AsOf  uint64       `json:"asOf"`
+	Next  string       `json:"next,omitempty"`
+}
+
+// ExportReadResult is one chunk of an accepted file; the file's length and
+// digest are in every chunk, for the client to verify (R37).
+type ExportReadResult struct {
+	Data       []byte `json:"data"` // base64
+	Offset     int64  `json:"offset"`
+	Next       int64  `json:"next"`
+	ByteLength int64  `json:"byteLength"`
+	SHA256     string `json:"sha256"`
+	EOF        bool   `json:"eof"`
+}
+
+// LogsResult is one page of a seat's output.
+type LogsResult struct {
+	Data    []byte `json:"data"` // base64: output is bytes
+	From    int64  `json:"from"` // offset of the first byte
+	Next    int64  `json:"next"`
+	Dropped int64  `json:"dropped,omitempty"` // bytes between what was asked for and From
+	Ended   bool   `json:"ended"`             // the seat does not run: nothing more comes
+}
+
+// EventsResult is one page of the log, as structured CloudEvents.
+type EventsResult struct {
+	Items []CloudEvent `json:"items"`
+	Next  uint64       `json:"next"` // sequence to go on from
+	Tip   uint64       `json:"tip"`
+}
+
+// UsageResult is what was used up to Now (epoch ms); one of the lists is set.
+type UsageResult struct {
+	Now          int64                          `json:"now"`
+	Currency     string                         `json:"currency,omitempty"`
+	Owners       []projections.OwnerUsage       `json:"owners,omitempty"`
+	Environments []projections.EnvironmentUsage `json:"environments,omitempty"`
+	AsOf         uint64                         `json:"asOf"`
+}
+
+// HostsResult is the fresh probe of this instance's providers and every
+// instance that the log knows (R76-R84).
+type HostsResult struct {
+	InstanceID events.InstanceID              `json:"instanceId"`
+	Providers  map[string]events.HostFacts    `json:"providers"`
+	Headroom   map[string]events.HostCapacity `json:"headroom"` // by provider (R80)
+	Instances  []projections.Host             `json:"instances"`
+	AsOf       uint64                         `json:"asOf"`
+}
+
+// StatusResult is how an instance is. It says nothing of inventory (R84).
+type StatusResult struct {
+	InstanceID events.InstanceID  `json:"instanceId"`
+	Epoch      uint64             `json:"epoch"`
+	Space      events.Space       `json:"space"`
+	Version    string             `json:"version"`
+	Durability string             `json:"durability,omitempty"`
+	Providers  []string           `json:"providers"`
+	StartedAt  string             `json:"startedAt"`
+	UptimeMs   int64              `json:"uptimeMs"`
+	AsOf       uint64             `json:"asOf"`
+	Tip        uint64             `json:"tip"`
+	Counts     projections.Counts `json:"counts"`
+	Engine     map[string]int64   `json:"engine"` // open, uncertain, stuck, in flight
+	Requests   map[string]uint64  `json:"requests"`
+}
+
+// HealthResult is what a person should look at.
+type HealthResult struct {
+	Quarantined []projections.Quarantine `json:"quarantined"`
+	Uncertain   []Concern                `json:"uncertain"`
+	Stuck       []Concern                `json:"stuck"`
+	Failed      []Concern                `json:"failed"`
+	WrittenOff  []events.EnvironmentID   `json:"writtenOff"` // and not yet proved gone
+	Losses      []projections.Loss       `json:"losses"`     // of history, accepted
+	Truncated   bool                     `json:"truncated"`  // there is more than is listed
+	AsOf        uint64                   `json:"asOf"`
+}
+
+// Concern is one environment that a person should look at.
+type Concern struct {
+	Name        events.Alias         `json:"name"`
+	Owner       events.Owner         `json:"owner"`
+	Environment events.EnvironmentID `json:"environment"`
+	Status      aggregates.Status    `json:"status"`
+	Operation   events.OperationID   `json:"operation,omitempty"`
+	Verb        events.Verb          `json:"verb,omitempty"`
+	Phase       environment.Phase    `json:"phase,omitempty"`
+	Since       string               `json:"since,omitempty"`
+	Fault       *fault.Error         `json:"fault,omitempty"`
+}
+
+// WaitResult is where the wait ended: Met, or the time was over.
+type WaitResult struct {
+	Met       bool                       `json:"met"`
+	Status    aggregates.Status          `json:"status,omitempty"` // of a name
+	Operation *projections.OperationView `json:"operation,omitempty"`
+	Goal      *GoalResult                `json:"goal,omitempty"`
+	AsOf      uint64                     `json:"asOf"`
+}
+
+// HistoryResult is one page of a boundary's story, oldest first.
+type HistoryResult struct {
+	Items []projections.Line `json:"items"`
+	Next  uint64             `json:"next,omitempty"` // sequence to go on after; absent: there is no more
+}
+
+// DescribeResult is the contract as a document: what this instance serves.
+type DescribeResult struct {
+	Name     string        `json:"name"`
+	Version  string        `json:"version"`
+	Space    events.Space  `json:"space"`
+	Digest   string        `json:"digest"` // sha256 of the commands' canonical form
+	Commands []Description `json:"commands"`
+}
