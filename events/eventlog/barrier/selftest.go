@@ -1,0 +1,80 @@
+package barrier
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// PinnedServer is the version of the server that the power-cut tests of this
+// package run against. Another version needs those tests again.
+const PinnedServer = "2.15.2"
+
+const (
+	trialStream  = "BERTH_barrier_trial"
+	trialSubject = "berth-barrier-trial"
+	trialWrites  = 8
+	trialBytes   = 1024
+)
+
+// SelfTest shows, on a stream of its own that it deletes again, that this
+// server writes a record into its block before it acknowledges it. msgs tells
+// where a stream's blocks are. An error says why the group profile can't be
+// used here; the caller falls back to the strict one.
+func SelfTest(ctx context.Context, nc *nats.Conn, msgs func(stream string) string) (err error) {
+	if v := nc.ConnectedServerVersion(); v != PinnedServer {
+		return fmt.Errorf("the server is %s; the group profile is proved with %s", v, PinnedServer)
+	}
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return err
+	}
+	_, err = js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
+		Name: trialStream, Subjects: []string{trialSubject}, Storage: jetstream.FileStorage,
+		Compression: jetstream.S2Compression, AllowAtomicPublish: true,
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, js.DeleteStream(context.WithoutCancel(ctx), trialStream)) }()
+	dir := msgs(trialStream)
+	body := make([]byte, trialBytes)
+	for range trialWrites {
+		if _, err := rand.Read(body); err != nil {
+			return err
+		}
+		before, err := newestSize(dir)
+		if err != nil {
+			return err
+		}
+		if _, err := js.Publish(ctx, trialSubject, body); err != nil {
+			return err
+		}
+		after, err := newestSize(dir)
+		if err != nil {
+			return err
+		}
+		if after < before+trialBytes {
+			return fmt.Errorf("the server acknowledged %d bytes before they were in its block (%d, then %d bytes)", trialBytes, before, after)
+		}
+	}
+	return nil
+}
+
+// newestSize is the size of the newest block; none yet is zero.
+func newestSize(dir string) (int64, error) {
+	ns, err := blocks(dir)
+	if err != nil || len(ns) == 0 {
+		return 0, err
+	}
+	fi, err := os.Stat(block(dir, ns[len(ns)-1]))
+	if err != nil {
+		return 0, err
+	}
+	return fi.Size(), nil
+}
