@@ -1,0 +1,137 @@
+package projections
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cockroachdb/apd/v3"
+
+	"berth/aggregates"
+	"berth/aggregates/environment"
+	"berth/aggregates/goal"
+	"berth/aggregates/instance"
+	"berth/events"
+)
+
+// dump is everything of Views but the live seats and the rows of the retired.
+type dump struct {
+	Newest      time.Time
+	Counts      Counts
+	Words       []string
+	WrittenOff  map[events.EnvironmentID]*environment.State
+	Open        map[events.Boundary]*goal.State
+	Ended       map[events.Boundary]*goal.State
+	Order       []events.Boundary
+	Ends        map[events.GoalState]uint64
+	Hosts       []hostDump
+	Meters      []meterDump
+	Quarantined []Quarantine
+	Losses      []Loss
+}
+
+type hostDump struct {
+	State  instance.State
+	Held   Held
+	Signed uint64
+}
+
+type meterDump struct {
+	Owner             events.Owner
+	Provider          string
+	CPU, Memory, Disk string
+}
+
+// liveDump is one entry; its boundary follows from the seat.
+type liveDump struct {
+	Seat     aggregates.Seat
+	Released int64
+	Prev     uint32
+}
+
+func (v *Views) dump() dump {
+	d := dump{Newest: v.newest, Counts: v.counts, Words: v.retired.words, WrittenOff: v.writtenOff, Open: v.goals.open,
+		Ended: v.goals.ended, Order: v.goals.order, Ends: v.goals.count, Quarantined: v.Quarantined(), Losses: v.losses}
+	for _, h := range v.instances {
+		d.Hosts = append(d.Hosts, hostDump{State: h.state, Held: h.held, Signed: h.signed})
+	}
+	slices.SortFunc(d.Hosts, func(a, b hostDump) int { return strings.Compare(string(a.State.ID), string(b.State.ID)) })
+	for a, m := range v.meters {
+		d.Meters = append(d.Meters, meterDump{Owner: a.owner, Provider: a.provider, CPU: plain(&m.cpu), Memory: plain(&m.memory), Disk: plain(&m.disk)})
+	}
+	slices.SortFunc(d.Meters, func(a, b meterDump) int {
+		return strings.Compare(string(a.Owner)+" "+a.Provider, string(b.Owner)+" "+b.Provider)
+	})
+	return d
+}
+
+// restore fills fresh views with what dump gave.
+func (v *Views) restore(d dump) error {
+	v.newest, v.counts, v.losses = d.Newest, d.Counts, d.Losses
+	for _, w := range d.Words {
+		v.retired.word(w)
+	}
+	for id, s := range d.WrittenOff {
+		v.writtenOff[id] = s
+	}
+	for b, s := range d.Open {
+		v.goals.open[b] = s
+	}
+	for b, s := range d.Ended {
+		v.goals.ended[b] = s
+	}
+	for s, n := range d.Ends {
+		v.goals.count[s] = n
+	}
+	v.goals.order = d.Order
+	for _, h := range d.Hosts {
+		v.instances[h.State.ID] = &host{state: h.State, held: h.Held, signed: h.Signed}
+	}
+	for _, q := range d.Quarantined {
+		v.quarantined[q.Boundary] = q
+	}
+	for _, m := range d.Meters {
+		to := v.meter(account{m.Owner, m.Provider})
+		for _, part := range []struct {
+			to   *apd.Decimal
+			text string
+		}{{&to.cpu, m.CPU}, {&to.memory, m.Memory}, {&to.disk, m.Disk}} {
+			if _, _, err := part.to.SetString(part.text); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// names rebuilds which retired row is the newest of each name.
+func (v *Views) names() {
+	for i := range v.retired.rows {
+		v.last[v.retired.name(uint32(i))] = uint32(i)
+	}
+}
+
+// name reads only whose row it is.
+func (p *packed) name(i uint32) events.Boundary {
+	at := p.rows[i]
+	c := cursor{b: p.chunks[at>>32][at&0xffffffff:]}
+	c.b = c.b[1:]
+	c.uvarint()
+	c.skipID()
+	alias := c.text()
+	for range 3 {
+		n := c.uvarint()
+		c.b = c.b[n:]
+	}
+	return events.SeatBoundary(events.Owner(p.words[c.uvarint()]), events.Alias(alias))
+}
+
+func (c *cursor) skipID() {
+	isUUID := c.b[0] == 1
+	c.b = c.b[1:]
+	n := uint64(16)
+	if !isUUID {
+		n = c.uvarint()
+	}
+	c.b = c.b[n:]
+}

@@ -1,0 +1,109 @@
+package projections
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"berth/aggregates/goal"
+	"berth/events"
+)
+
+// MaxEndedGoals is how many ended goals are kept, the newest. Older ones are
+// answered by loading their boundary, which answers for ever.
+const MaxEndedGoals = 1024
+
+// Goal is one goal with where it is.
+type Goal struct {
+	Boundary events.Boundary
+	goal.State
+}
+
+type goals struct {
+	open  map[events.Boundary]*goal.State
+	ended map[events.Boundary]*goal.State
+	order []events.Boundary // of ended, oldest first
+	count map[events.GoalState]uint64
+}
+
+func newGoals() goals {
+	return goals{open: map[events.Boundary]*goal.State{}, ended: map[events.Boundary]*goal.State{}, count: map[events.GoalState]uint64{}}
+}
+
+func (g *goals) fold(r events.Record) {
+	s, isOpen := g.open[r.Boundary]
+	if !isOpen {
+		s = g.ended[r.Boundary]
+	}
+	if s == nil {
+		if r.Previous != 0 {
+			return // it ended so long ago that it is only in the log
+		}
+		s = &goal.State{}
+	}
+	next := *s
+	for _, e := range r.Events {
+		next = next.Apply(r.Meta, e)
+	}
+	switch {
+	case !next.State.Terminal():
+		if isOpen {
+			g.open[r.Boundary] = &next
+		} else {
+			g.open[events.Boundary(strings.Clone(string(r.Boundary)))] = &next
+		}
+	case s.State.Terminal():
+		g.ended[r.Boundary] = &next
+	default:
+		g.end(r.Boundary, &next)
+	}
+}
+
+func (g *goals) end(b events.Boundary, s *goal.State) {
+	b = events.Boundary(strings.Clone(string(b)))
+	delete(g.open, b)
+	g.count[s.State]++
+	g.ended[b] = s
+	g.order = append(g.order, b)
+	if len(g.order) > MaxEndedGoals {
+		delete(g.ended, g.order[0])
+		g.order = g.order[1:]
+	}
+}
+
+// Goal is the goal of a boundary, open or among the newest ended. One that is
+// not found may still be in the log: load the boundary before saying so.
+func (v *Views) Goal(b events.Boundary) (goal.State, bool) {
+	for _, m := range []map[events.Boundary]*goal.State{v.goals.open, v.goals.ended} {
+		if s := m[b]; s != nil {
+			return *s, true
+		}
+	}
+	return goal.State{}, false
+}
+
+// Goals lists the open goals by boundary, and after them, if ended is set, the
+// newest ended ones, newest first.
+func (v *Views) Goals(ended bool) []Goal {
+	out := make([]Goal, 0, len(v.goals.open))
+	for b, s := range v.goals.open {
+		out = append(out, Goal{b, *s})
+	}
+	slices.SortFunc(out, func(a, b Goal) int { return strings.Compare(string(a.Boundary), string(b.Boundary)) })
+	if ended {
+		for _, b := range slices.Backward(v.goals.order) {
+			out = append(out, Goal{b, *v.goals.ended[b]})
+		}
+	}
+	return out
+}
+
+// GoalCounts is how many goals ever ended in each state; open ones are under
+// their state too.
+func (v *Views) GoalCounts() map[events.GoalState]uint64 {
+	out := maps.Clone(v.goals.count)
+	for _, s := range v.goals.open {
+		out[s.State]++
+	}
+	return out
+}
