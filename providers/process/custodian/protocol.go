@@ -25,6 +25,7 @@ const (
 	AskStatus   = "status"
 	AskFreeze   = "freeze"
 	AskThaw     = "thaw"
+	AskHold     = "hold"     // frozen for as long as the connection is open
 	AskStop     = "stop"     // answered when the exit is proved and written
 	AskDeadline = "deadline" // the deadline file was replaced
 	AskInput    = "input"
@@ -117,6 +118,29 @@ func Attach(ctx context.Context, d seatdir.Dir, want events.Custody, from int64)
 	}
 	return c, resp, nil
 }
+
+// Hold freezes the seat until release, or until the caller dies: a manager
+// that is killed in the middle of a capture leaves nothing frozen.
+func Hold(ctx context.Context, d seatdir.Dir, want events.Custody) (release func(), err error) {
+	c, _, err := ask(ctx, d, want, Request{Ask: AskHold})
+	if err != nil {
+		if c != nil {
+			_ = c.Close()
+		}
+		return nil, err
+	}
+	return func() {
+		// The answer to the half-closed connection says that the seat goes on.
+		if u, ok := c.(bufferedConn).Conn.(*net.UnixConn); ok && u.CloseWrite() == nil {
+			_ = c.SetReadDeadline(time.Now().Add(freezePatience))
+			_, _ = io.Copy(io.Discard, c)
+		}
+		_ = c.Close()
+	}, nil
+}
+
+// freezePatience bounds the wait for a seat to go on after a capture.
+const freezePatience = 30 * time.Second
 
 type bufferedConn struct {
 	net.Conn

@@ -6,6 +6,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"errors"
+	"io"
 	"net"
 	"os"
 	"time"
@@ -82,20 +83,29 @@ func (c *custodian) answer(conn *net.UnixConn) {
 		defer c.busy.Done()
 	}
 	b, err := json.Marshal(resp)
-	if err != nil {
-		return
+	if err == nil {
+		_, err = conn.Write(append(b, '\n'))
 	}
-	if _, err := conn.Write(append(b, '\n')); err != nil || r.Ask != AskAttach || resp.Fault != nil {
-		return
+	switch {
+	case resp.Fault != nil:
+	case r.Ask == AskHold:
+		_ = conn.SetReadDeadline(time.Time{})
+		_, _ = io.Copy(io.Discard, conn) // until the other side is gone
+		c.mu.Lock()
+		if c.frozen && !c.ending {
+			_ = c.setFrozen(false)
+		}
+		c.mu.Unlock()
+	case r.Ask == AskAttach && err == nil:
+		_ = c.out.copyTo(conn, resp.From)
 	}
-	_ = c.out.copyTo(conn, resp.From)
 }
 
 func (c *custodian) do(r Request) error {
 	switch r.Ask {
 	case AskStatus, AskAttach:
 		return nil
-	case AskFreeze:
+	case AskFreeze, AskHold:
 		return c.freeze(true)
 	case AskThaw:
 		return c.freeze(false)
@@ -130,6 +140,11 @@ func (c *custodian) freeze(frozen bool) error {
 	if c.ending {
 		return fault.New(fault.FailedPrecondition, "the seat has ended or is ending")
 	}
+	return c.setFrozen(frozen)
+}
+
+// setFrozen needs c.mu.
+func (c *custodian) setFrozen(frozen bool) error {
 	if c.frozen == frozen {
 		return nil
 	}
@@ -167,17 +182,7 @@ func (c *custodian) signalAll(stop bool) {
 // left, and returns when the proof is written.
 func (c *custodian) stop(grace time.Duration) error {
 	c.mu.Lock()
-	if c.frozen { // a frozen process can't hear
-		var err error
-		if c.start.Group.CanFreeze() {
-			err = c.start.Group.Freeze(false)
-		} else {
-			c.signalAll(false)
-		}
-		if err == nil {
-			c.frozen = false
-		}
-	}
+	_ = c.setFrozen(false) // a frozen process can't hear; the kill reaches it anyway
 	if !c.ending {
 		c.why = seatdir.EndStopped
 	}

@@ -1,0 +1,233 @@
+//go:build linux
+
+package process
+
+import (
+	"context"
+	"errors"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"berth/events"
+	"berth/events/fault"
+	"berth/providers/process/custodian"
+	"berth/providers/process/identity"
+	"berth/providers/process/seatdir"
+)
+
+// askPatience bounds one question to a custodian.
+const askPatience = 10 * time.Second
+
+// deathPatience bounds the wait for a seat whose custodian was killed.
+const deathPatience = 10 * time.Second
+
+// Inspect observes an environment (R64). A tombstone vouches for absence;
+// a directory that is not there does not.
+func (d *Driver) Inspect(ctx context.Context, id events.EnvironmentID, ref string) (events.Facts, error) {
+	dir, j, err := d.known(id, ref)
+	if err != nil {
+		return events.Facts{}, err
+	}
+	f, err := d.observe(ctx, dir, j, false)
+	if err != nil {
+		return events.Facts{}, seen("inspection", id, err)
+	}
+	return f, nil
+}
+
+// Adopt takes up an environment after a restart of the manager: the custodian
+// must be the process of the record's custody, proved by boot id, start time,
+// pidfd and the peer of its socket.
+func (d *Driver) Adopt(ctx context.Context, id events.EnvironmentID, ref string, custody *events.Custody) (events.Facts, error) {
+	dir, j, err := d.known(id, ref)
+	if err != nil {
+		return events.Facts{}, err
+	}
+	f, err := d.observe(ctx, dir, j, false)
+	if err != nil {
+		return events.Facts{}, seen("adoption", id, err)
+	}
+	if f.Custody != nil {
+		if custody != nil && *custody != *f.Custody {
+			return f, fault.New(fault.Conflict, "environment %s is held by process %d, not by the recorded process %d", id, f.Custody.PID, custody.PID)
+		}
+		if err := d.watches.add(id, *f.Custody); err != nil && !errors.Is(err, identity.ErrGone) {
+			return f, seen("adoption", id, err)
+		}
+	}
+	return f, nil
+}
+
+// deadline is the deadline in force: the file's, else the reservation's.
+func (d *Driver) deadline(dir seatdir.Dir, j *seatdir.Journal) (seatdir.Deadline, error) {
+	var dl seatdir.Deadline
+	err := dir.ReadJSON(seatdir.FileDeadline, &dl)
+	if err == nil || !errors.Is(err, os.ErrNotExist) {
+		return dl, err
+	}
+	if j.Expires == nil {
+		return dl, nil
+	}
+	boot, err := identity.BootID()
+	if err != nil {
+		return dl, err
+	}
+	return dl.Move(*j.Expires, boot, identity.Boottime(), d.cfg.Clock()), nil
+}
+
+// observe says what is true of an environment now. locked says that the
+// caller holds its lock.
+func (d *Driver) observe(ctx context.Context, dir seatdir.Dir, j *seatdir.Journal, locked bool) (events.Facts, error) {
+	f := events.Facts{Ref: j.Ref, ObservedAt: d.now()}
+	switch j.Phase {
+	case seatdir.PhaseNone:
+		return f, fault.New(fault.NotFound, "this host has no environment %s", dir.ID)
+	case seatdir.PhaseDestroyed:
+		f.State = events.StateAbsent
+		return f, nil
+	case seatdir.PhaseDestroying:
+		f.State = events.StateUnknown
+		return f, nil
+	}
+	dl, err := d.deadline(dir, j)
+	if err != nil {
+		return f, err
+	}
+	f.ExpiresAt = dl.At
+	if ch, err := choices(j.Plan); err == nil {
+		f.Network = ch.network
+	}
+	if ended, err := exitFacts(dir, &f); ended || err != nil {
+		return f, err
+	}
+	switch j.Phase {
+	case seatdir.PhaseReserved:
+		f.State = events.StateReserved
+		return f, nil
+	case seatdir.PhaseProvisioned:
+		f.State = events.StateCreating
+		return f, nil
+	}
+	return d.observeSeat(ctx, dir, f, locked)
+}
+
+// exitFacts reads the exit proof, if there is one.
+func exitFacts(dir seatdir.Dir, f *events.Facts) (bool, error) {
+	var x seatdir.Exit
+	err := dir.ReadJSON(seatdir.FileExit, &x)
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	f.State, f.ExitCode, f.StoppedAt = events.StateStopped, x.Code, &x.At
+	f.Custody, f.Incarnation = nil, ""
+	return true, nil
+}
+
+func (d *Driver) observeSeat(ctx context.Context, dir seatdir.Dir, f events.Facts, locked bool) (events.Facts, error) {
+	var id seatdir.Ident
+	if err := dir.ReadJSON(seatdir.FileIdent, &id); err != nil {
+		return f, err
+	}
+	h, err := identity.Open(id.Custodian)
+	if errors.Is(err, identity.ErrGone) {
+		return d.lost(ctx, dir, f, locked)
+	}
+	if err != nil {
+		return f, err
+	}
+	defer h.Close()
+	actx, cancel := context.WithTimeout(ctx, askPatience)
+	defer cancel()
+	resp, err := custodian.Ask(actx, dir, id.Custodian, custodian.Request{Ask: custodian.AskStatus})
+	if err != nil {
+		// It may be ending: its proof comes before its end.
+		if ended, xerr := exitFacts(dir, &f); ended {
+			return f, xerr
+		}
+		if h.WaitExit(100 * time.Millisecond) {
+			return d.lost(ctx, dir, f, locked)
+		}
+		return f, seen("custodian", dir.ID, err)
+	}
+	f.State = events.StateRunning
+	if resp.Frozen {
+		f.State = events.StatePaused
+	}
+	f.Custody, f.Incarnation = &id.Custodian, custodian.Incarnation(id.Custodian)
+	return f, nil
+}
+
+// lost settles an environment whose custodian is gone. If there is no exit
+// proof, the seat must be dead with its custodian; that is proved by its
+// identity, and the proof is kept.
+func (d *Driver) lost(ctx context.Context, dir seatdir.Dir, f events.Facts, locked bool) (events.Facts, error) {
+	if !locked {
+		unlock, err := dir.Lock(ctx)
+		if err != nil {
+			return f, err
+		}
+		defer unlock()
+	}
+	if ended, err := exitFacts(dir, &f); ended || err != nil {
+		return f, err
+	}
+	var id seatdir.Ident
+	if err := dir.ReadJSON(seatdir.FileIdent, &id); err != nil {
+		return f, err
+	}
+	if h, err := identity.Open(id.Custodian); err == nil { // a new start came in between
+		h.Close()
+		return d.observeSeat(ctx, dir, f, true)
+	}
+	if !d.dead(ctx, dir, id) {
+		f.State = events.StateUnknown
+		return f, nil
+	}
+	x := seatdir.Exit{Seat: id.Seat, Why: seatdir.EndLost, At: d.now()}
+	if err := dir.WriteJSON(seatdir.FileExit, x); err != nil {
+		return f, err
+	}
+	_ = id.Group.Remove(groupPatience)
+	_, err := exitFacts(dir, &f)
+	return f, err
+}
+
+// dead proves that nothing of the seat runs. The kernel kills a seat with its
+// custodian; what a frozen group or a daemon of an unisolated seat holds back
+// is ended here, each process by its proved identity.
+func (d *Driver) dead(ctx context.Context, dir seatdir.Dir, id seatdir.Ident) bool {
+	boot, err := identity.BootID()
+	if err != nil {
+		return false
+	}
+	if id.Seat.BootID != boot {
+		return true
+	}
+	mark := "BERTH_ENVIRONMENT=" + string(dir.ID)
+	for end := time.Now().Add(deathPatience); ; {
+		h, err := identity.Open(id.Seat)
+		gone := errors.Is(err, identity.ErrGone)
+		if err == nil {
+			_ = h.Signal(unix.SIGKILL)
+			gone = h.WaitExit(50 * time.Millisecond)
+			h.Close()
+		}
+		id.Group.KillAll()
+		left := identity.WithEnvironment(mark)
+		for _, p := range left {
+			_ = identity.Signal(p, unix.SIGKILL)
+		}
+		if gone && len(left) == 0 && (id.Group.Name == "" || len(id.Group.Processes()) == 0) {
+			return true
+		}
+		if ctx.Err() != nil || time.Now().After(end) {
+			return false
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
