@@ -61,7 +61,7 @@ func (s Seat) Apply(r events.Record) Seat {
 // apply folds one event into all three. One that the slot's table refuses (a
 // claim of a held name, the end of a life that is over) is refused by all.
 func (s Seat) apply(m events.Meta, e events.Event) Seat {
-	if s.Slot.Check(e) != nil {
+	if s.Slot.Check(e) != nil || !s.Environment.Concerns(e) {
 		return s
 	}
 	s.Slot = s.Slot.Apply(m, e)
@@ -82,7 +82,8 @@ func (s Seat) With(m events.Meta, es ...events.Event) Seat {
 // Check refuses events that the tables do not allow on this seat, one after
 // the other, with the refusal of the first: what a decision returns always
 // passes, and an append that does not is a defect of the program. The fold
-// ignores what Check refuses.
+// ignores what the tables refuse; that a released name is really free (law 2)
+// is checked here only, because by then it is written.
 func (s Seat) Check(m events.Meta, es ...events.Event) error {
 	for _, e := range es {
 		if err := s.Slot.Check(e); err != nil {

@@ -82,7 +82,7 @@ func agree[S, E ~string](t *testing.T, table machine.Table[S, E], fold func(from
 // Rules 2.1: every phase with every event is listed or changes nothing.
 func TestSlotTable(t *testing.T) {
 	byOn := map[slot.On]events.Event{
-		slot.OnClaim:       events.SlotClaimed{UID: uid1},
+		slot.OnClaim:       events.SlotClaimed{UID: uid2},
 		slot.OnActivate:    events.SlotActivated{UID: uid1},
 		slot.OnTerminalize: events.SlotTerminalizing{UID: uid1, Reason: "retired"},
 		slot.OnClean:       events.SlotCleaned{UID: uid1},
@@ -103,7 +103,7 @@ func TestSlotTable(t *testing.T) {
 // Rules 2.2 and 2.3: the head and its gate move together.
 func TestHeadAndGateTables(t *testing.T) {
 	byHead := map[head.On]events.Event{
-		head.OnActivate: events.HeadActivated{UID: uid1, Operation: op1},
+		head.OnActivate: events.HeadActivated{UID: uid2, Operation: op1},
 		head.OnAdvance:  events.HeadEpochAdvanced{UID: uid1, Operation: op1, Epoch: 2},
 		head.OnRelease:  events.CredentialReleased{UID: uid1, Credential: "c1"},
 		head.OnRetire:   events.HeadRetiring{UID: uid1, Operation: op1},
@@ -122,7 +122,7 @@ func TestHeadAndGateTables(t *testing.T) {
 		return after.Phase, after.Phase != s.Phase || after.Current != s.Current || after.Epoch != s.Epoch || after.Gate != s.Gate
 	})
 	byGate := map[head.GateOn]events.Event{
-		head.OnFreezeFirst: events.HeadActivated{UID: uid1, Operation: op1},
+		head.OnFreezeFirst: events.HeadActivated{UID: uid2, Operation: op1},
 		head.OnFreeze:      events.GateFrozen{UID: uid1, Operation: op1, Kind: "retirement"},
 		head.OnOpen:        events.GateOpened{UID: uid1, Operation: op1, Generation: 1},
 		head.OnGateRetire:  events.GateRetired{UID: uid1, Operation: op1},

@@ -5,9 +5,9 @@ import (
 	"berth/events/fault"
 )
 
-// concerns says that an event is about this environment: one of an earlier
-// life of the name changes nothing.
-func (s State) concerns(e events.Event) bool {
+// Concerns says that an event does not name another environment: one of an
+// earlier life of the name changes nothing.
+func (s State) Concerns(e events.Event) bool {
 	var id events.EnvironmentID
 	switch e := e.(type) {
 	case events.EnvironmentProbed:
@@ -29,7 +29,7 @@ func (s State) concerns(e events.Event) bool {
 	case events.SlotRetired:
 		return e.UID == s.UID
 	default:
-		return true
+		return true // an outcome is bound to its operation's id
 	}
 	return id == s.ID && s.ID != ""
 }
@@ -37,7 +37,7 @@ func (s State) concerns(e events.Event) bool {
 // Apply folds one event. What does not concern this environment, or what the
 // journal's table does not allow, leaves it as it is.
 func (s State) Apply(m events.Meta, e events.Event) State {
-	if !s.concerns(e) {
+	if !s.Concerns(e) {
 		return s
 	}
 	switch e := e.(type) {
@@ -50,8 +50,7 @@ func (s State) Apply(m events.Meta, e events.Event) State {
 		s.ProbedAt, s.Image, s.Capabilities, s.Network = e.ProbedAt, e.Image, e.Capabilities, e.Network
 		s.Host, s.Architecture, s.Engine = e.Host, e.Architecture, e.Engine
 	case events.EnvironmentRefused:
-		s.Record, _ = RecordTable.Next(s.Record, OnRefusal)
-		s.Refusal = e.Fault
+		s = s.refuse(e.Fault)
 	case events.TargetChanged:
 		s.Target = e.Target
 	case events.DeadlineChanged:
@@ -135,10 +134,15 @@ func (s State) finish(m events.Meta, p Phase, facts *events.Facts, why *fault.Er
 	case p == Refused && creates(op.Verb) && throttled(why):
 		s.Throttled++
 	case p == Refused && creates(op.Verb):
-		s.Record, _ = RecordTable.Next(s.Record, OnRefusal)
-		s.Refusal = why
+		s = s.refuse(why)
 		s.Gone = s.Gone || op.Verb == events.VerbReserve // nothing was made, and nothing will be
 	}
+	return s
+}
+
+func (s State) refuse(why *fault.Error) State {
+	s.Record, _ = RecordTable.Next(s.Record, OnRefusal)
+	s.Refusal, s.Paused = why, false
 	return s
 }
 

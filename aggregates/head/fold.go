@@ -46,8 +46,9 @@ func MeaningOf(e events.Event) (m Meaning, ok bool) {
 }
 
 // Check refuses an event that the tables do not allow now
-// (failed-precondition), that is of another lifecycle (expired), or that would
-// write a credential's row a second time (conflict).
+// (failed-precondition), that is of another lifecycle (expired) or brings back
+// one that is over (permission-denied), or that would write a credential's row
+// a second time (conflict).
 func (s State) Check(e events.Event) error {
 	m, ok := MeaningOf(e)
 	if !ok {
@@ -66,7 +67,12 @@ func (s State) Check(e events.Event) error {
 			return GateTable.Refuse(s.Gate.Phase, m.Gate)
 		}
 	}
-	if e, ok := e.(events.CredentialMinted); ok {
+	switch e := e.(type) {
+	case events.HeadActivated:
+		if e.UID == s.UID {
+			return fault.New(fault.PermissionDenied, "lifecycle %s is retired and never returns", e.UID)
+		}
+	case events.CredentialMinted:
 		if _, twice := s.Credential(e.Credential); twice {
 			return fault.New(fault.Conflict, "credential %s is in the ledger already", e.Credential)
 		}

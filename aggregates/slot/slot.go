@@ -97,6 +97,9 @@ func (s State) Check(e events.Event) error {
 		return err
 	}
 	if on == OnClaim {
+		if uid == s.UID {
+			return fault.New(fault.PermissionDenied, "lifecycle %s is retired and never returns", uid)
+		}
 		return nil
 	}
 	return s.Is(uid)
