@@ -95,6 +95,7 @@ type stream struct {
 	ctx context.Context
 	d   *Driver
 	a   Answer
+	due int // bytes of the current chunk that may be read without a pause
 }
 
 // Read ends with an error, not with EOF, when ctx ends first.
@@ -105,11 +106,14 @@ func (s *stream) Read(p []byte) (int, error) {
 	if len(s.a.Stream) == 0 {
 		return 0, io.EOF
 	}
-	if e := s.d.pause(s.ctx, s.a.Pause); e != nil {
-		return 0, e
+	if s.due == 0 {
+		if e := s.d.pause(s.ctx, s.a.Pause); e != nil {
+			return 0, e
+		}
+		s.due = min(chunk, len(s.a.Stream))
 	}
-	n := copy(p, s.a.Stream[:min(chunk, len(s.a.Stream))])
-	s.a.Stream = s.a.Stream[n:]
+	n := copy(p, s.a.Stream[:s.due])
+	s.a.Stream, s.due = s.a.Stream[n:], s.due-n
 	return n, nil
 }
 
