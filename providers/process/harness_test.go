@@ -45,9 +45,10 @@ type rig struct {
 
 func newRig(t *testing.T, change ...func(*Config)) *rig {
 	t.Helper()
-	// Not readable for others, as a manager's data directory is.
-	data := t.TempDir()
-	if err := os.Chmod(data, 0o700); err != nil {
+	// Closed to others, as a manager's data directory is, and deeper than a
+	// socket's path may be long.
+	data := filepath.Join(t.TempDir(), strings.Repeat("deep-", 20))
+	if err := os.Mkdir(data, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	cfg := Config{Dir: filepath.Join(data, "seats")}
