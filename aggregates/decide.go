@@ -146,10 +146,10 @@ func (s Seat) Advance(t events.Target) ([]events.Event, error) {
 		return nil, fault.New(fault.BadRequest, "%q is not a target to advance to: reserved, provisioned or running", t)
 	case s.Slot.Phase == slot.Terminalizing:
 		return nil, slot.Table.Refuse(s.Slot.Phase, slot.OnActivate)
-	case order[s.Environment.Target] >= order[t]:
-		return nil, nil
 	case s.Environment.Record == environment.Failed || s.Environment.Gone:
 		return nil, fault.New(fault.FailedPrecondition, "%s is %s: it can only be retired", s.Alias, s.Status())
+	case order[s.Environment.Target] >= order[t]:
+		return nil, nil
 	}
 	return []events.Event{events.TargetChanged{Environment: s.Environment.ID, Target: t}}, nil
 }

@@ -193,5 +193,5 @@ func keep(l []Operation, o Operation) []Operation {
 	if n := len(l) + 1 - MaxDone; n > 0 {
 		l = l[n:]
 	}
-	return append(slices.Clone(l), o)
+	return append(append(make([]Operation, 0, len(l)+1), l...), o) // exactly as large: there are many seats
 }
