@@ -39,7 +39,7 @@ func (v *Views) Clone() *Views {
 // clone shares the bytes that are written, which never change; clipped, so
 // that each goes on in a piece of its own.
 func (p *packed) clone() packed {
-	c := packed{chunks: slices.Clone(p.chunks), rows: slices.Clone(p.rows), words: slices.Clone(p.words), index: maps.Clone(p.index)}
+	c := packed{chunks: slices.Clone(p.chunks), rows: slices.Clone(p.rows), words: p.words.clone(), sizes: p.sizes.clone(), caps: p.caps.clone()}
 	for i := range c.chunks {
 		c.chunks[i] = slices.Clip(c.chunks[i])
 	}

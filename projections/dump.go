@@ -19,6 +19,8 @@ type dump struct {
 	Newest      time.Time
 	Counts      Counts
 	Words       []string
+	Sizes       []events.Quantity
+	Caps        []events.Capabilities
 	WrittenOff  map[events.EnvironmentID]*environment.State
 	Open        map[events.Boundary]*goal.State
 	Ended       map[events.Boundary]*goal.State
@@ -50,7 +52,7 @@ type liveDump struct {
 }
 
 func (v *Views) dump() dump {
-	d := dump{Newest: v.newest, Counts: v.counts, Words: v.retired.words, WrittenOff: v.writtenOff, Open: v.goals.open,
+	d := dump{Newest: v.newest, Counts: v.counts, Words: v.retired.words.values, Sizes: v.retired.sizes.values, Caps: v.retired.caps.values, WrittenOff: v.writtenOff, Open: v.goals.open,
 		Ended: v.goals.ended, Order: v.goals.order, Ends: v.goals.count, Quarantined: v.Quarantined(), Losses: v.losses}
 	for _, h := range v.instances {
 		d.Hosts = append(d.Hosts, hostDump{State: h.state, Held: h.held, Signed: h.signed})
@@ -68,9 +70,7 @@ func (v *Views) dump() dump {
 // restore fills fresh views with what dump gave.
 func (v *Views) restore(d dump) error {
 	v.newest, v.counts, v.losses = d.Newest, d.Counts, d.Losses
-	for _, w := range d.Words {
-		v.retired.word(w)
-	}
+	v.retired.words, v.retired.sizes, v.retired.caps = tableOf(d.Words), tableOf(d.Sizes), tableOf(d.Caps)
 	for id, s := range d.WrittenOff {
 		v.writtenOff[id] = s
 	}
@@ -123,7 +123,7 @@ func (p *packed) name(i uint32) events.Boundary {
 		n := c.uvarint()
 		c.b = c.b[n:]
 	}
-	return events.SeatBoundary(events.Owner(p.words[c.uvarint()]), events.Alias(alias))
+	return events.SeatBoundary(events.Owner(p.words.values[c.uvarint()]), events.Alias(alias))
 }
 
 func (c *cursor) skipID() {

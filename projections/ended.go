@@ -13,7 +13,7 @@ const afterRetired = "~"
 
 // ended fills the page with ended lifecycles, newest first.
 func (v *Views) ended(q Query, limit int, page *Page) {
-	from := v.retired.len() - 1
+	from := len(v.retired.rows) - 1
 	if rest, ok := strings.CutPrefix(q.After, afterRetired); ok {
 		n, err := strconv.Atoi(rest)
 		if err != nil || n < 0 || n > from+1 {

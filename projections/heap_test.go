@@ -4,7 +4,6 @@ import (
 	"runtime"
 	"testing"
 
-	"berth/aggregates"
 	"berth/projections"
 	"berth/projections/sample"
 )
@@ -40,40 +39,49 @@ func feed(t *testing.T, v *projections.Views, g *sample.Generator, stop func() b
 	}
 }
 
-func retired(v *projections.Views) int64 {
-	n := int64(0)
-	v.EachRetired(func(projections.Retired) bool { n++; return true })
-	return n
+// build is views that hold what stop wants; the generator is gone with it.
+func build(t *testing.T, o sample.Options, stop func(*projections.Views) bool) *projections.Views {
+	v, g := projections.NewViews("test"), sample.New(o)
+	feed(t, v, g, func() bool { return stop(v) })
+	return v
+}
+
+// cost is what the views keep alive.
+func cost(v **projections.Views) int64 {
+	with := heap()
+	runtime.KeepAlive(*v)
+	*v = nil
+	return with - heap()
 }
 
 // A retired environment costs a few hundred bytes, with a name of its own.
 func TestHeapOfRetired(t *testing.T) {
-	v, g := projections.NewViews("test"), sample.New(sample.Options{Seed: 1, Names: 10, Owners: 5, Fresh: true, Calm: true})
-	// More goals have ended by then than are kept.
-	feed(t, v, g, func() bool { return retired(v) >= projections.MaxEndedGoals+100 })
-	before, a := retired(v), heap()
-	feed(t, v, g, func() bool { return retired(v) >= 4500 })
-	b := heap()
-	n := retired(v) - before
-	per := (b - a) / n
+	var bytes, ended [2]int64
+	// Both have more ended goals than are kept.
+	for i, n := range []int{projections.MaxEndedGoals + 200, 4500} {
+		v := build(t, sample.Options{Seed: 1, Names: 10, Owners: 5, Fresh: true, Calm: true}, func(v *projections.Views) bool { return v.Ended() >= n })
+		ended[i] = int64(v.Ended())
+		bytes[i] = cost(&v)
+	}
+	n := ended[1] - ended[0]
+	per := (bytes[1] - bytes[0]) / n
 	t.Logf("%d bytes for each of %d", per, n)
 	if per > maxRetiredHeap {
 		t.Errorf("a retired environment takes %d bytes, more than %d", per, maxRetiredHeap)
 	}
-	runtime.KeepAlive(v)
 }
 
 func TestHeapOfLive(t *testing.T) {
-	v, g := projections.NewViews("test"), sample.New(sample.Options{Seed: 1, Names: 1000, Owners: 5, Calm: true, Stay: true})
-	a := heap()
-	feed(t, v, g, func() bool { return false })
-	b := heap()
-	n := int64(0)
-	v.EachSeat(func(s aggregates.Seat) bool { n++; return true })
-	per := (b - a) / n
+	var bytes, held [2]int64
+	for i, n := range []int{projections.MaxEndedGoals + 200, 3000} {
+		v := build(t, sample.Options{Seed: 1, Names: n, Owners: 5, Calm: true, Stay: true}, func(*projections.Views) bool { return false })
+		held[i] = int64(v.Held())
+		bytes[i] = cost(&v)
+	}
+	n := held[1] - held[0]
+	per := (bytes[1] - bytes[0]) / n
 	t.Logf("%d bytes for each of %d", per, n)
-	if n != 1000 || per > maxLiveHeap {
+	if per > maxLiveHeap {
 		t.Errorf("a live environment takes %d bytes, more than %d", per, maxLiveHeap)
 	}
-	runtime.KeepAlive(v)
 }

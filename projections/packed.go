@@ -2,7 +2,9 @@ package projections
 
 import (
 	"encoding/binary"
-	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/google/uuid"
@@ -55,24 +57,51 @@ func retiredOf(e *entry, at int64) Retired {
 type packed struct {
 	chunks [][]byte
 	rows   []uint64 // chunk number << 32 | offset
-	words  []string
-	index  map[string]uint64 // of words
+	words  table[string]
+	sizes  table[events.Quantity]
+	caps   table[events.Capabilities]
 }
 
-func newPacked() packed { return packed{index: map[string]uint64{}} }
+// table numbers distinct values in the order in which they came.
+type table[T comparable] struct {
+	values []T
+	index  map[T]uint64
+}
 
-func (p *packed) len() int { return len(p.rows) }
-
-func (p *packed) word(s string) uint64 {
-	n, ok := p.index[s]
+func (t *table[T]) number(v T) uint64 {
+	n, ok := t.index[v]
 	if !ok {
-		// A copy: s may be a part of a large record.
-		s = string([]byte(s))
-		n = uint64(len(p.words))
-		p.words = append(p.words, s)
-		p.index[s] = n
+		v = own(v)
+		if t.index == nil {
+			t.index = map[T]uint64{}
+		}
+		n = uint64(len(t.values))
+		t.values = append(t.values, v)
+		t.index[v] = n
 	}
 	return n
+}
+
+func (t *table[T]) clone() table[T] {
+	return table[T]{values: slices.Clone(t.values), index: maps.Clone(t.index)}
+}
+
+// own copies a text that may be a part of a large record, which would stay
+// in memory with it.
+func own[T comparable](v T) T {
+	if s, ok := any(&v).(*string); ok {
+		*s = strings.Clone(*s)
+	}
+	return v
+}
+
+// tableOf is a table that holds values already.
+func tableOf[T comparable](values []T) table[T] {
+	var t table[T]
+	for _, v := range values {
+		t.number(v)
+	}
+	return t
 }
 
 // Flags of a row.
@@ -116,11 +145,12 @@ func (p *packed) pack(b []byte, r Retired) []byte {
 	for _, s := range []string{string(r.Alias), string(r.UID), rec.ProviderRef, rec.VolumeID} {
 		b = appendText(b, s)
 	}
-	caps, _ := json.Marshal(rec.Capabilities) // booleans and a number can always be written
 	for _, s := range []string{string(r.Owner), string(r.Holder), r.Reason, rec.Provider, rec.Host, rec.Architecture, rec.Engine,
-		rec.Image.Kind, rec.Image.Reference, rec.Image.Digest, string(rec.State), rec.Network, r.Resources.CPUs.String(), string(caps)} {
-		b = binary.AppendUvarint(b, p.word(s))
+		rec.Image.Kind, rec.Image.Reference, rec.Image.Digest, string(rec.State), rec.Network} {
+		b = binary.AppendUvarint(b, p.words.number(s))
 	}
+	b = binary.AppendUvarint(b, p.sizes.number(r.Resources.CPUs))
+	b = binary.AppendUvarint(b, p.caps.number(rec.Capabilities))
 	for _, n := range []int64{r.Resources.MemoryMiB, r.Resources.DiskGiB, r.ClaimedAt, r.ReleasedAt - r.ClaimedAt, r.RetiredAt - r.ClaimedAt} {
 		b = binary.AppendVarint(b, n)
 	}
@@ -144,13 +174,12 @@ func (p *packed) row(i uint32) Retired {
 	r := Retired{prev: uint32(c.uvarint()), WrittenOff: flags&flagWrittenOff != 0, Refused: flags&flagRefused != 0}
 	rec := ManagedEnvironmentRecord{Version: RecordVersion, ID: events.EnvironmentID(c.id())}
 	r.Alias, r.UID, rec.ProviderRef, rec.VolumeID = events.Alias(c.text()), events.UID(c.text()), c.text(), c.text()
-	word := func() string { return p.words[c.uvarint()] }
+	word := func() string { return p.words.values[c.uvarint()] }
 	r.Owner, r.Holder, r.Reason = events.Owner(word()), events.InstanceID(word()), word()
 	rec.Provider, rec.Host, rec.Architecture, rec.Engine = word(), word(), word(), word()
 	rec.Image = RecordImage{Kind: word(), Reference: word(), Digest: word()}
 	rec.State, rec.Network = environment.RecordState(word()), word()
-	r.Resources.CPUs = events.MustQuantity(word())
-	_ = json.Unmarshal([]byte(word()), &rec.Capabilities) // written by pack
+	r.Resources.CPUs, rec.Capabilities = p.sizes.values[c.uvarint()], p.caps.values[c.uvarint()]
 	r.Resources.MemoryMiB, r.Resources.DiskGiB, r.ClaimedAt = c.varint(), c.varint(), c.varint()
 	r.ReleasedAt, r.RetiredAt = r.ClaimedAt+c.varint(), r.ClaimedAt+c.varint()
 	if flags&flagExit != 0 {

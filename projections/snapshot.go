@@ -116,7 +116,7 @@ func useless(path, why string) error {
 }
 
 func encodeSnapshot(stream string, v *Views) ([]byte, error) {
-	head := snapshotHead{Version: snapshotVersion, Shape: shape(), Space: v.space, Stream: stream, Sequence: v.sequence, Rows: v.retired.len()}
+	head := snapshotHead{Version: snapshotVersion, Shape: shape(), Space: v.space, Stream: stream, Sequence: v.sequence, Rows: len(v.retired.rows)}
 	rest, err := jsonv2.Marshal(v.dump(), stored, jsonv2.Deterministic(true))
 	if err != nil {
 		return nil, err
@@ -239,6 +239,7 @@ func (v *Views) seats(parts [][]byte) error {
 	}
 	for _, ds := range read {
 		for _, d := range ds {
+			v.tidyAll(&d.Seat)
 			v.live[d.Seat.Boundary()] = &entry{seat: d.Seat, released: d.Released, prev: d.Prev}
 		}
 	}

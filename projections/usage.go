@@ -250,7 +250,7 @@ func (v *Views) UsageOf(o events.Owner, now int64, card *RateCard) []Environment
 	slices.SortFunc(out, func(a, b EnvironmentUsage) int {
 		return cmp.Or(strings.Compare(string(a.Owner), string(b.Owner)), strings.Compare(string(a.Alias), string(b.Alias)))
 	})
-	for i := v.retired.len() - 1; i >= 0 && len(out) < MaxFleet; i-- {
+	for i := len(v.retired.rows) - 1; i >= 0 && len(out) < MaxFleet; i-- {
 		r := v.retired.row(uint32(i))
 		if o == "" || r.Owner == o {
 			out = append(out, EnvironmentUsage{Owner: r.Owner, Alias: r.Alias, Environment: r.Record.ID, Provider: r.Record.Provider,

@@ -71,7 +71,6 @@ func NewViews(space events.Space) *Views {
 		space:       space,
 		live:        map[events.Boundary]*entry{},
 		last:        map[events.Boundary]uint32{},
-		retired:     newPacked(),
 		writtenOff:  map[events.EnvironmentID]*environment.State{},
 		goals:       newGoals(),
 		instances:   map[events.InstanceID]*host{},
@@ -91,6 +90,12 @@ func (v *Views) Newest() time.Time { return v.newest }
 
 // Counts is how much was folded.
 func (v *Views) Counts() Counts { return v.counts }
+
+// Held is how many names are held or quarantined.
+func (v *Views) Held() int { return len(v.live) }
+
+// Ended is how many lifecycles have ended.
+func (v *Views) Ended() int { return len(v.retired.rows) }
 
 // Losses lists the accepted losses of history, oldest first, at most MaxLosses.
 func (v *Views) Losses() []Loss { return slices.Clone(v.losses) }
