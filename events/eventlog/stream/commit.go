@@ -28,6 +28,8 @@ const (
 	codeDuplicateInFlight = 10158
 	codeDuplicateInBatch  = 10201
 	codeStoreFailed       = 10077
+	codeBatchIncomplete   = 10176
+	codeBatchesInflight   = 10210
 	codeNoResources       = 10023
 	codeNoStorage         = 10047
 )
@@ -185,7 +187,7 @@ func (l *Log) append(ctx context.Context, ds []draft) ([]events.Record, error) {
 			}
 			wait = min(2*wait, maxBackoff)
 		}
-		ack, err := l.publish(ctx, ds)
+		ack, err := l.publish(ctx, ds, attempt)
 		switch {
 		case err != nil:
 			why = err.Error()
@@ -197,7 +199,7 @@ func (l *Log) append(ctx context.Context, ds []draft) ([]events.Record, error) {
 			return rs, nil
 		case ack.Error != nil:
 			why = ack.Error.Description
-			if !slices.Contains([]int{codeWrongLast, codeWrongLastInFlight, codeDuplicateInFlight, codeDuplicateInBatch, codeStoreFailed}, ack.Error.ErrCode) {
+			if !slices.Contains([]int{codeWrongLast, codeWrongLastInFlight, codeDuplicateInFlight, codeDuplicateInBatch, codeStoreFailed, codeBatchIncomplete, codeBatchesInflight}, ack.Error.ErrCode) {
 				return nil, l.refused(b, ack.Error)
 			}
 		}
@@ -230,16 +232,16 @@ func (l *Log) unwritten(b events.Boundary, err error) error {
 }
 
 // publish sends the drafts once: one message, or an atomic publish.
-func (l *Log) publish(ctx context.Context, ds []draft) (*pubAck, error) {
+func (l *Log) publish(ctx context.Context, ds []draft, attempt int) (*pubAck, error) {
 	ctx, cancel := context.WithTimeout(ctx, l.cfg.Timeout)
 	defer cancel()
 	for i, d := range ds[:len(ds)-1] {
-		if err := l.nc.PublishMsg(l.message(d, i, false)); err != nil {
+		if err := l.nc.PublishMsg(l.message(d, i, attempt, false)); err != nil {
 			return nil, err
 		}
 	}
 	last := len(ds) - 1
-	resp, err := l.nc.RequestMsgWithContext(ctx, l.message(ds[last], last, last > 0))
+	resp, err := l.nc.RequestMsgWithContext(ctx, l.message(ds[last], last, attempt, last > 0))
 	if err != nil {
 		return nil, err
 	}
@@ -253,7 +255,7 @@ func (l *Log) publish(ctx context.Context, ds []draft) (*pubAck, error) {
 	return &ack, nil
 }
 
-func (l *Log) message(d draft, index int, commits bool) *nats.Msg {
+func (l *Log) message(d draft, index, attempt int, commits bool) *nats.Msg {
 	types := make([]string, len(d.commit.Events))
 	for i, e := range d.commit.Events {
 		types[i], _ = events.VersionedType(e) // Prepare has seen it
@@ -265,7 +267,9 @@ func (l *Log) message(d draft, index int, commits bool) *nats.Msg {
 		TypeHeader:                            {strings.Join(types, ",")},
 	}
 	if d.batch != nil {
-		h["Nats-Batch-Id"] = []string{d.batch.ID}
+		// The server's id of the batch is another for each attempt: it may still
+		// hold half of the last one.
+		h["Nats-Batch-Id"] = []string{d.batch.ID + "-" + strconv.Itoa(attempt)}
 		h["Nats-Batch-Sequence"] = []string{strconv.Itoa(index + 1)}
 	}
 	if commits {

@@ -59,6 +59,7 @@ type Log struct {
 	prefix   string // of subjects
 	created  time.Time
 	replicas int
+	leader   bool // reads ask the stream's leader
 	heads    heads
 	gets     *gets
 }
@@ -104,6 +105,7 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Log, error) {
 		return nil, err
 	}
 	l.created, l.replicas = info.Created, max(info.Config.Replicas, 1)
+	l.leader = l.replicas > 1
 	if l.gets, err = newGets(nc, l.name); err != nil {
 		return nil, fault.New(fault.Unavailable, "subscribing for reads: %s", events.Scrub(err.Error())).WithOutcome(fault.NotExecuted)
 	}

@@ -54,7 +54,7 @@ func (l *Log) Load(ctx context.Context, b events.Boundary, after uint64) ([]even
 }
 
 func (l *Log) load(ctx context.Context, b events.Boundary, after uint64) (rs []events.Record, err error) {
-	if l.replicas > 1 {
+	if l.leader {
 		rs, err = l.loadLeader(ctx, b, after)
 	} else {
 		rs, err = l.loadDirect(ctx, b, after)

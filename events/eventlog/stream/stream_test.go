@@ -14,13 +14,19 @@ import (
 	"berth/internal/embedded"
 )
 
-func TestConformance(t *testing.T) {
+func TestConformance(t *testing.T) { conformance(t, func(*stream.Log) {}) }
+
+// TestConformanceLeaderReads is decision 8: with more replicas, reads ask the leader.
+func TestConformanceLeaderReads(t *testing.T) { conformance(t, (*stream.Log).ReadFromLeader) }
+
+func conformance(t *testing.T, change func(*stream.Log)) {
 	_, nc := embedded.ForTest(t, nil)
 	n := 0
 	logtest.Run(t, func(t *testing.T) logtest.Subject {
 		n++
 		space := events.Space("s" + string(rune('a'+n)))
 		l := open(t, nc, stream.Config{Space: space, Create: true})
+		change(l)
 		return logtest.Subject{
 			Log: l,
 			AppendRaw: func(b events.Boundary, body []byte) error {
@@ -31,7 +37,11 @@ func TestConformance(t *testing.T) {
 				return err
 			},
 			Refuse: func() { limit(t, nc, space, 8<<10) },
-			Reopen: func() eventlog.Log { return open(t, nc, stream.Config{Space: space}) },
+			Reopen: func() eventlog.Log {
+				l := open(t, nc, stream.Config{Space: space})
+				change(l)
+				return l
+			},
 		}
 	})
 }
