@@ -361,13 +361,17 @@ func TestLimitsAtTheEdge(t *testing.T) {
 	r := newRig(t)
 	r.until(events.VerbStart)
 	e := r.m.s.Envs[envID(1)]
-	for len(e.Ops) < MaxOperations {
-		r.must(events.VerbStop, events.Arguments{})
+	for len(e.Ops) < MaxOperations-1 {
+		e.Ops = append(e.Ops, &op{ID: "operation-before", Phase: landed})
 	}
+	r.must(events.VerbStop, events.Arguments{})
 	if out := r.do(r.op(events.VerbStop, events.Arguments{})); out.Kind != providers.Refused || out.Fault.Code != fault.ResourceExhausted {
 		t.Errorf("operation %d: %+v", MaxOperations+1, out)
 	}
-	if n := len(r.m.Status(r.now).Calls); n > MaxCalls {
+	for range MaxCalls + 1500 {
+		r.m.Apply(r.now, Call{Verb: Inspect, Environment: envID(1)})
+	}
+	if n := len(r.m.Status(r.now).Calls); n != MaxCalls {
 		t.Errorf("%d calls are kept", n)
 	}
 }
