@@ -46,7 +46,13 @@ func dropNext(v View) Action {
 	return appendAction(events.OperationCancelled{Environment: v.env().ID, Operation: q.ID, Reason: string(q.Verb) + " is not possible: the environment is " + string(v.Seat.Status())})
 }
 
-func revoke(v View) Action { return appendAction(v.Seat.Head.Revoke()...) }
+// revokeAtOnce keeps one append well below what a commit may hold.
+const revokeAtOnce = 8
+
+func revoke(v View) Action {
+	es := v.Seat.Head.Revoke()
+	return appendAction(es[:min(len(es), revokeAtOnce)]...)
+}
 
 func release(v View) Action {
 	es, err := v.Seat.Release()

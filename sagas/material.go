@@ -1,0 +1,73 @@
+package sagas
+
+import (
+	"os"
+	"path/filepath"
+
+	"github.com/nats-io/nkeys"
+
+	"berth/aggregates"
+	"berth/events"
+	"berth/events/fault"
+	"berth/internal/durable"
+	"berth/providers"
+)
+
+// Purpose is the name under which a driver gets the seat's credential (R53).
+const Purpose = "agent-credential"
+
+// mint makes a credential and stages its bytes (R52, R54): the file is synced
+// before the ledger row that names it is appended. One whose row never came is
+// removed with its lifecycle.
+func (e *Engine) mint(uid events.UID) (Minted, error) {
+	kp, err := nkeys.CreateUser()
+	if err != nil {
+		return Minted{}, fault.New(fault.Internal, "a credential could not be made: %s", err)
+	}
+	defer kp.Wipe()
+	public, err := kp.PublicKey()
+	if err != nil {
+		return Minted{}, fault.New(fault.Internal, "a credential could not be made: %s", err)
+	}
+	seed, err := kp.Seed()
+	if err != nil {
+		return Minted{}, fault.New(fault.Internal, "a credential could not be made: %s", err)
+	}
+	defer clear(seed)
+	id := events.CredentialID(e.o.IDs.Token())
+	dir := filepath.Join(e.o.MaterialDir, string(uid))
+	if err := durable.MakeDir(dir); err != nil {
+		return Minted{}, stagingFault(err)
+	}
+	if err := durable.WriteFile(filepath.Join(dir, string(id)), seed, 0o600); err != nil {
+		return Minted{}, stagingFault(err)
+	}
+	return Minted{ID: id, Holder: public}, nil
+}
+
+func stagingFault(err error) error {
+	return fault.New(fault.Unavailable, "the credential can't be staged: %s", err).WithOutcome(fault.NotExecuted)
+}
+
+// material is what a verb hands to the guest (R56). A ledger row whose bytes
+// are gone is refused: the guest could never prove who it is.
+func (e *Engine) material(v events.Verb, s aggregates.Seat) (providers.Material, error) {
+	if v != events.VerbProvision && v != events.VerbStart || len(s.Head.Ledger) == 0 {
+		return nil, nil
+	}
+	c := s.Head.Ledger[len(s.Head.Ledger)-1]
+	b, err := os.ReadFile(filepath.Join(e.o.MaterialDir, string(s.Head.UID), string(c.ID)))
+	if err != nil {
+		return nil, fault.New(fault.FailedPrecondition, "the staged credential %s of %s can't be read", c.ID, s.Alias).
+			WithHint("spawn it again; `berth doctor` checks the data directory")
+	}
+	return providers.Material{Purpose: b}, nil
+}
+
+// clean removes what this host keeps for a lifecycle.
+func (e *Engine) clean(uid events.UID) error {
+	if err := os.RemoveAll(filepath.Join(e.o.MaterialDir, string(uid))); err != nil {
+		return fault.New(fault.Unavailable, "the material of lifecycle %s can't be removed: %s", uid, err).WithOutcome(fault.NotExecuted)
+	}
+	return nil
+}
