@@ -74,7 +74,8 @@ func (d *Driver) deadline(dir seatdir.Dir, j *seatdir.Journal) (seatdir.Deadline
 	if err != nil {
 		return dl, err
 	}
-	return dl.Move(*j.Expires, boot, identity.Boottime(), d.cfg.Clock()), nil
+	now := d.cfg.Clock() // before the boot-time clock: never early
+	return dl.Move(*j.Expires, boot, identity.Boottime(), now), nil
 }
 
 // observe says what is true of an environment now. locked says that the

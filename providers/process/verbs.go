@@ -157,7 +157,8 @@ func (c *call) extend(ctx context.Context) (events.Facts, error) {
 		if most := dl.At.Add(ExtendStep); at.After(most) {
 			at = most
 		}
-		next := dl.Move(at, boot, identity.Boottime(), c.d.cfg.Clock())
+		now := c.d.cfg.Clock() // before the boot-time clock: never early
+		next := dl.Move(at, boot, identity.Boottime(), now)
 		next.Operation = c.op.ID
 		if err := c.dir.WriteJSON(seatdir.FileDeadline, next); err != nil {
 			return events.Facts{}, err

@@ -230,6 +230,10 @@ func (c *custodian) killSeat() {
 	}
 }
 
+// slack keeps the end from being seen before its time on a wall clock that
+// runs a little slower than the boot-time clock.
+const slack = 20 * time.Millisecond
+
 // watchDeadline ends the seat when its lifetime is over, whoever else lives.
 func (c *custodian) watchDeadline() {
 	for {
@@ -240,7 +244,7 @@ func (c *custodian) watchDeadline() {
 			err = c.dir.ReadJSON(seatdir.FileDeadline, &d)
 		}
 		if err == nil {
-			if left, ok := d.Left(boot, identity.Boottime(), time.Now()); ok && left <= 0 {
+			if left, ok := d.Left(boot, identity.Boottime(), time.Now()); ok && left <= -slack {
 				c.mu.Lock()
 				if !c.ending && c.why == seatdir.EndExited {
 					c.why = seatdir.EndExpired
@@ -249,7 +253,7 @@ func (c *custodian) watchDeadline() {
 				c.killSeat()
 				wait = 100 * time.Millisecond // until keep has seen it
 			} else if ok {
-				wait = min(wait, left)
+				wait = min(wait, left+slack)
 			}
 		}
 		select {
