@@ -106,6 +106,7 @@ func (v *Views) restore(d dump) error {
 
 // names rebuilds which retired row is the newest of each name.
 func (v *Views) names() {
+	v.last = make(map[events.Boundary]uint32, len(v.retired.rows))
 	for i := range v.retired.rows {
 		v.last[v.retired.name(uint32(i))] = uint32(i)
 	}

@@ -158,21 +158,22 @@ func (v *Views) Fleet(q Query) Page {
 
 func (r Row) boundary() events.Boundary { return events.SeatBoundary(r.Owner, r.Alias) }
 
-// sorted is the live seats that q wants, after its cursor.
+// sorted is the live seats that q wants, after its cursor, by boundary.
 func (v *Views) sorted(q Query) []*entry {
-	var out []*entry
+	names := make([]events.Boundary, 0, len(v.live))
 	for b, e := range v.live {
-		s := &e.seat
 		if q.After != "" && string(b) <= q.After {
 			continue
 		}
-		if q.wants(s.Owner, s.Environment.Plan.Provider) && (q.Status == "" || s.Status() == q.Status) {
-			out = append(out, e)
+		if q.wants(e.seat.Owner, e.seat.Environment.Plan.Provider) && (q.Status == "" || e.seat.Status() == q.Status) {
+			names = append(names, b)
 		}
 	}
-	slices.SortFunc(out, func(a, b *entry) int {
-		return strings.Compare(string(a.seat.Boundary()), string(b.seat.Boundary()))
-	})
+	slices.Sort(names)
+	out := make([]*entry, len(names))
+	for i, b := range names {
+		out[i] = v.live[b]
+	}
 	return out
 }
 

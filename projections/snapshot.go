@@ -223,11 +223,11 @@ func decodeSnapshot(b []byte, stream string, space events.Space) (v *Views, err 
 		v.retired.rows = append(v.retired.rows, binary.LittleEndian.Uint64(take(8)))
 	}
 	v.names()
-	return v, v.seats(parts)
+	return v, v.readSeats(parts)
 }
 
-// seats reads the parts of the live seats side by side.
-func (v *Views) seats(parts [][]byte) error {
+// readSeats reads the parts of the live seats side by side.
+func (v *Views) readSeats(parts [][]byte) error {
 	read := make([][]liveDump, len(parts))
 	var g errgroup.Group
 	g.SetLimit(runtime.GOMAXPROCS(0))
