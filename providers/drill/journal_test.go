@@ -30,9 +30,15 @@ func randomCalls(seed uint64, n int) []entry {
 		c := Call{Verb: Verbs[rng.IntN(len(Verbs))], Operation: events.OperationID(fmt.Sprintf("operation-%08d", rng.IntN(n))),
 			Environment: envID(rng.IntN(3)), Alias: events.Alias(fmt.Sprintf("web-%d", rng.IntN(2))), Target: events.Verbs[rng.IntN(len(events.Verbs))],
 			Arguments: events.Arguments{ExtendTo: &to, CheckpointID: fmt.Sprintf("cp-%d", rng.IntN(2)), MaxBytes: 1 << 20},
-			Writer:    events.Writer{Instance: "one", Epoch: uint64(1 + rng.IntN(2))}, Expires: &to, Plan: &plan, Image: &plan.Image}
+			Writer:    events.Writer{Instance: "one", Epoch: uint64(1 + rng.IntN(2))}, Expires: &to}
 		if rng.IntN(4) > 0 { // a sensible life more often than nonsense
 			c.Verb = []Verb{"reserve", "provision", "start", "checkpoint", "export", "extend"}[rng.IntN(6)]
+		}
+		switch c.Verb {
+		case Preflight:
+			c.Plan = &plan
+		case DescribeImage:
+			c.Image = &plan.Image
 		}
 		es = append(es, entry{At: now, Call: &c})
 	}

@@ -380,7 +380,12 @@ func TestLimitsAtTheEdge(t *testing.T) {
 func TestTombstonesAreBounded(t *testing.T) {
 	r := newRig(t)
 	r.until(events.VerbStart)
-	for i := 2; i < MaxTombstones+20; i++ {
+	for i := 2; i < MaxTombstones; i++ {
+		e := &env{ID: envID(i), State: events.StateAbsent}
+		r.m.s.Envs[e.ID] = e
+		r.m.bury(e)
+	}
+	for i := MaxTombstones; i < MaxTombstones+20; i++ {
 		for _, v := range []events.Verb{events.VerbReserve, events.VerbDestroy} {
 			op := r.op(v, events.Arguments{})
 			op.Environment = envID(i)
@@ -392,6 +397,9 @@ func TestTombstonesAreBounded(t *testing.T) {
 	s := r.m.Status(r.now)
 	if len(s.Tombstones) != MaxTombstones || len(s.Environments) != 1 || len(r.m.s.Envs)-r.m.dead != 1 {
 		t.Errorf("%d tombstones, %d environments, %d counted live", len(s.Tombstones), len(s.Environments), len(r.m.s.Envs)-r.m.dead)
+	}
+	if first := s.Tombstones[0].ID; first != envID(20) {
+		t.Errorf("the oldest tombstone is %s, want that of 20", first)
 	}
 	r.m.rebuild()
 	if len(r.m.s.Envs)-r.m.dead != 1 {

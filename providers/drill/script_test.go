@@ -2,6 +2,7 @@ package drill
 
 import (
 	"encoding/json"
+	"os"
 	"reflect"
 	"strings"
 	"testing"
@@ -119,4 +120,37 @@ func FuzzParseScript(f *testing.F) {
 			t.Fatalf("%s: %v", out, err)
 		}
 	})
+}
+
+// TestDocumentation: every fault and verb is in the user's page, and every
+// script in it is accepted.
+func TestDocumentation(t *testing.T) {
+	page, err := os.ReadFile("../../docs/drill.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range Faults {
+		if !strings.Contains(string(page), "`"+string(f)+"`") {
+			t.Errorf("fault %s is not documented", f)
+		}
+	}
+	for _, v := range Verbs {
+		if !strings.Contains(string(page), "`"+string(v)+"`") {
+			t.Errorf("verb %s is not documented", v)
+		}
+	}
+	scripts := 0
+	for _, part := range strings.Split(string(page), "```json\n")[1:] {
+		block, _, _ := strings.Cut(part, "```")
+		if !strings.HasPrefix(block, `{"rules"`) {
+			continue
+		}
+		scripts++
+		if _, err := ParseScript([]byte(block)); err != nil {
+			t.Errorf("%v in\n%s", err, block)
+		}
+	}
+	if scripts != 2 {
+		t.Errorf("%d scripts", scripts)
+	}
 }
