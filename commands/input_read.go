@@ -120,12 +120,14 @@ func (in EventsInput) WaitFor() (time.Duration, error) { return waitFor(in.Wait)
 type UsageInput struct {
 	ByEnvironment bool                  `json:"byEnvironment,omitzero" doc:"a row for every environment instead of one for every owner"`
 	Rates         *projections.RateCard `json:"rates,omitzero" doc:"what an hour costs"`
+	Offset        int                   `json:"offset,omitzero" doc:"continue at the next of the page before"`
+	Limit         int                   `json:"limit,omitzero" doc:"rows of a page; 200 if absent" max:"500"`
 }
 
 // Check implements Input.
 func (in UsageInput) Check() error {
-	if in.Rates == nil {
-		return nil
+	if err := first(clipLimit("offset", in.Offset, projections.MaxFleet), clipLimit("limit", in.Limit, MaxPage)); err != nil || in.Rates == nil {
+		return err
 	}
 	if len(in.Rates.Providers) > MaxRates {
 		return bad("rates.providers", "there are %d; at most %d are possible", len(in.Rates.Providers), MaxRates)

@@ -40,13 +40,12 @@ func (in ExtendInput) Growth() (time.Duration, error) {
 // RetireInput asks for the end of a life.
 type RetireInput struct {
 	Named
-	Grace  string `json:"grace,omitzero" doc:"how long the seat may take to stop before it is killed, such as 10s"`
-	Reason string `json:"reason,omitzero" doc:"why, for people" maxLength:"512"`
+	Grace string `json:"grace,omitzero" doc:"how long the seat may take to stop before it is killed, such as 10s"`
 }
 
 // Check implements Input.
 func (in RetireInput) Check() error {
-	if err := first(in.Named.Check(), checkText("reason", in.Reason, MaxReason)); err != nil {
+	if err := in.Named.Check(); err != nil {
 		return err
 	}
 	_, err := in.GraceFor()

@@ -142,6 +142,7 @@ type UsageResult struct {
 	Currency     string                         `json:"currency,omitempty"`
 	Owners       []projections.OwnerUsage       `json:"owners,omitempty"`
 	Environments []projections.EnvironmentUsage `json:"environments,omitempty"`
+	Next         int                            `json:"next,omitempty"` // offset of the next page
 	AsOf         uint64                         `json:"asOf"`
 }
 
@@ -160,6 +161,7 @@ type StatusResult struct {
 	InstanceID events.InstanceID  `json:"instanceId"`
 	Epoch      uint64             `json:"epoch"`
 	Space      events.Space       `json:"space"`
+	Caller     events.Caller      `json:"caller"` // the one caller of open mode (decision 21)
 	Version    string             `json:"version"`
 	Durability string             `json:"durability,omitempty"`
 	Providers  []string           `json:"providers"`

@@ -1,0 +1,37 @@
+package plane
+
+import (
+	"berth/commands"
+	"berth/events"
+)
+
+// handlers has one row for every command of the table; a test says so.
+var handlers = map[string]handler{
+	"describe":               on(commands.Describe, (*Plane).describe),
+	"status":                 on(commands.Status, (*Plane).status),
+	"environment-host-facts": on(commands.Hosts, (*Plane).hosts),
+	"health":                 on(commands.Health, (*Plane).health),
+	"ls":                     on(commands.Ls, (*Plane).ls),
+	"inspect":                on(commands.Inspect, (*Plane).inspect),
+	"slots":                  on(commands.Slots, (*Plane).slots),
+	"history":                on(commands.History, (*Plane).history),
+	"events":                 on(commands.Events, (*Plane).events),
+	"usage":                  on(commands.Usage, (*Plane).usage),
+	"logs":                   on(commands.Logs, (*Plane).logs),
+	"wait":                   on(commands.Wait, (*Plane).wait),
+	"spawn":                  on(commands.Spawn, spawnTo(events.TargetRunning)),
+	"reserve":                on(commands.Reserve, spawnTo(events.TargetReserved)),
+	"provision":              on(commands.Provision, advance(events.TargetProvisioned)),
+	"start":                  on(commands.Start, advance(events.TargetRunning)),
+	"pause":                  on(commands.Pause, queue(events.VerbPause)),
+	"resume":                 on(commands.Resume, queue(events.VerbResume)),
+	"extend":                 on(commands.Extend, (*Plane).extend),
+	"retire":                 on(commands.Retire, (*Plane).retire),
+	"checkpoint":             on(commands.Checkpoint, (*Plane).checkpoint),
+	"export":                 on(commands.Export, (*Plane).export),
+	"export-read":            on(commands.ExportRead, (*Plane).exportRead),
+	"goal":                   on(commands.GoalGet, (*Plane).goal),
+	"goals":                  on(commands.Goals, (*Plane).goals),
+	"goal-cancel":            on(commands.GoalCancel, (*Plane).goalCancel),
+	"write-off":              on(commands.WriteOff, (*Plane).writeOff),
+}

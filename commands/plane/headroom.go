@@ -1,0 +1,184 @@
+package plane
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"time"
+
+	"berth/aggregates"
+	"berth/events"
+	"berth/events/fault"
+	"berth/projections"
+)
+
+// factsFor is how long the facts of a provider's host are used again; the
+// command environment-host-facts always asks anew.
+const factsFor = 30 * time.Second
+
+// headroom admits spawns one at a time: what was admitted and is not folded
+// yet counts as held (decision 2).
+type headroom struct {
+	mu      sync.Mutex
+	facts   map[string]probed
+	pending map[events.UID]pending
+}
+
+type probed struct {
+	capacity events.HostCapacity
+	at       time.Time
+}
+
+// pending is a reservation that the fold may not have yet; sequence is zero
+// until its claim is committed.
+type pending struct {
+	provider  string
+	resources events.Resources
+	sequence  uint64
+}
+
+func (h *headroom) init() {
+	h.facts, h.pending = map[string]probed{}, map[events.UID]pending{}
+}
+
+// admit holds resources for a lifecycle, or refuses with resource-exhausted
+// and what is short (R80). The caller ends it with claimed or release.
+func (p *Plane) admit(ctx context.Context, uid events.UID, plan events.Plan) error {
+	capacity, err := p.capacity(ctx, plan.Provider)
+	if err != nil {
+		return err
+	}
+	h := &p.headroom
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if _, ok := h.pending[uid]; ok {
+		return nil
+	}
+	if short := p.short(capacity, plan); short != "" {
+		return fault.New(fault.ResourceExhausted, "provider %s has no room for this: %s", plan.Provider, short).
+			WithDetail("berth.headroom", "provider", plan.Provider, "short", short).WithHint("`berth hosts` shows what is free; `berth retire` frees some")
+	}
+	h.pending[uid] = pending{provider: plan.Provider, resources: plan.Resources}
+	return nil
+}
+
+// short says what is missing for a plan, empty if nothing. The sum over every
+// provider of this instance is quick to read; only when that is too much is
+// the provider's own share added up.
+func (p *Plane) short(capacity events.HostCapacity, plan events.Plan) string {
+	var held projections.Held
+	p.Views.Read(func(v *projections.Views) {
+		p.headroom.prune(v.Sequence())
+		if host, ok := v.Host(p.Self.Instance); ok {
+			held = host.Reserved
+		}
+	})
+	for _, w := range p.headroom.pending {
+		held = plus(held, w.resources)
+	}
+	if missing(projections.Headroom(capacity, held), plan.Resources) == "" {
+		return ""
+	}
+	return missing(projections.Headroom(capacity, p.held(plan.Provider)), plan.Resources)
+}
+
+// held is what this instance's environments of one provider hold. The lock is held.
+func (p *Plane) held(provider string) projections.Held {
+	var held projections.Held
+	p.Views.Read(func(v *projections.Views) {
+		p.headroom.prune(v.Sequence())
+		v.EachSeat(func(s aggregates.Seat) bool {
+			if e := s.Environment; s.Slot.Holder == p.Self.Instance && e.Plan.Provider == provider && e.Reserved() {
+				held = plus(held, e.Plan.Resources)
+			}
+			return true
+		})
+	})
+	for _, w := range p.headroom.pending {
+		if w.provider == provider {
+			held = plus(held, w.resources)
+		}
+	}
+	return held
+}
+
+func plus(h projections.Held, r events.Resources) projections.Held {
+	h.CPUs = h.CPUs.Add(r.CPUs)
+	h.MemoryMiB += r.MemoryMiB
+	h.DiskGiB += r.DiskGiB
+	h.Environments++
+	return h
+}
+
+func missing(free events.HostCapacity, want events.Resources) string {
+	switch {
+	case free.Slots < 1:
+		return "no environment slot is free"
+	case free.CPUs.Cmp(want.CPUs) < 0:
+		return free.CPUs.String() + " CPUs are free, " + want.CPUs.String() + " are asked for"
+	case free.MemoryMiB < want.MemoryMiB:
+		return strconv.FormatInt(free.MemoryMiB, 10) + " MiB" + " of memory are free, " + strconv.FormatInt(want.MemoryMiB, 10) + " MiB" + " are asked for"
+	case free.DiskGiB < want.DiskGiB:
+		return "there is less disk free than asked for"
+	}
+	return ""
+}
+
+// prune forgets what the fold has. The lock is held.
+func (h *headroom) prune(folded uint64) {
+	for uid, w := range h.pending {
+		if w.sequence != 0 && w.sequence <= folded {
+			delete(h.pending, uid)
+		}
+	}
+}
+
+// claimed says at which sequence the fold will have what was admitted.
+func (p *Plane) claimed(uid events.UID, sequence uint64) {
+	p.headroom.mu.Lock()
+	defer p.headroom.mu.Unlock()
+	if w, ok := p.headroom.pending[uid]; ok {
+		w.sequence = sequence
+		p.headroom.pending[uid] = w
+	}
+}
+
+// release gives back what was admitted and will not be claimed.
+func (p *Plane) release(uid events.UID) {
+	p.headroom.mu.Lock()
+	defer p.headroom.mu.Unlock()
+	if p.headroom.pending[uid].sequence == 0 {
+		delete(p.headroom.pending, uid)
+	}
+}
+
+// capacity is what the host behind a provider may give, asked at most once in
+// factsFor.
+func (p *Plane) capacity(ctx context.Context, provider string) (events.HostCapacity, error) {
+	h := &p.headroom
+	h.mu.Lock()
+	known, ok := h.facts[provider]
+	h.mu.Unlock()
+	if ok && p.Now().Sub(known.at) < factsFor && p.Now().Sub(known.at) >= 0 {
+		return known.capacity, nil
+	}
+	facts, err := p.probe(ctx, provider)
+	return facts.Allocatable, err
+}
+
+// probe asks a provider for its host's facts. A failed probe is an error,
+// never zeros (R82).
+func (p *Plane) probe(ctx context.Context, provider string) (events.HostFacts, error) {
+	entry, err := p.Providers.Get(provider)
+	if err != nil {
+		return events.HostFacts{}, err
+	}
+	facts, err := entry.Driver.HostFacts(ctx)
+	if err != nil {
+		return events.HostFacts{}, fault.New(fault.Unavailable, "the host behind provider %s can't be probed: %s", provider, events.Scrub(fault.From(err).Message)).WithOutcome(fault.NotExecuted)
+	}
+	p.headroom.mu.Lock()
+	p.headroom.facts[provider] = probed{facts.Allocatable, p.Now()}
+	p.headroom.mu.Unlock()
+	return facts, nil
+}

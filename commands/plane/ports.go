@@ -1,0 +1,59 @@
+package plane
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"berth/aggregates"
+	"berth/aggregates/goal"
+	"berth/events"
+	"berth/events/eventlog"
+	"berth/projections"
+	"berth/providers"
+)
+
+// Shelf makes decisions on boundaries; sagas.Shelf is one.
+type Shelf interface {
+	Seat(ctx context.Context, owner events.Owner, alias events.Alias) (aggregates.Seat, error)
+	Goal(ctx context.Context, b events.Boundary) (goal.State, uint64, error)
+	DecideSeat(ctx context.Context, owner events.Owner, alias events.Alias, meta events.Meta, f func(aggregates.Seat) ([]events.Event, error)) (aggregates.Seat, events.Record, error)
+	DecideGoal(ctx context.Context, b events.Boundary, meta events.Meta, f func(goal.State) ([]events.Event, error)) (goal.State, events.Record, error)
+}
+
+// Views are the projections that reads answer from; projections.Runner is one.
+type Views interface {
+	Read(func(*projections.Views))
+	WaitFor(ctx context.Context, sequence uint64) error
+	Until(ctx context.Context, f func(*projections.Views) bool) error
+	Sequence() uint64
+}
+
+// Providers finds drivers by name; providers.Registry is one.
+type Providers interface {
+	Get(name string) (providers.Entry, error)
+	Names() []string
+}
+
+// LocalOwner is the one owner of open mode (decision 21).
+const LocalOwner events.Owner = "local"
+
+// Options is what a plane works with. Everything is required but the last group.
+type Options struct {
+	Space     events.Space
+	Self      events.Writer
+	Log       eventlog.Log
+	Shelf     Shelf
+	Views     Views
+	Providers Providers
+	IDs       events.IDs
+	Now       func() time.Time
+	// ExportsDir is where the engine keeps accepted files, by operation id.
+	ExportsDir string
+
+	Version    string
+	Durability string
+	// Engine tells what the engine does: open, uncertain, stuck, in flight.
+	Engine func() map[string]int64
+	Logger *slog.Logger
+}

@@ -1,0 +1,243 @@
+package plane
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"berth/aggregates"
+	"berth/aggregates/goal"
+	"berth/commands"
+	"berth/events"
+	"berth/events/fault"
+)
+
+// spawnRequest is what a spawn's goal keeps of its request: all that is
+// needed to go on after a crash.
+type spawnRequest struct {
+	Target events.Target       `json:"target"`
+	Input  commands.SpawnInput `json:"input"`
+}
+
+// goalSpawn is the goal command of spawns and reserves, as the sagas know it.
+const goalSpawn = "spawn"
+
+func spawnTo(t events.Target) func(*Plane, context.Context, *call, commands.SpawnInput) (commands.SpawnResult, error) {
+	return func(p *Plane, ctx context.Context, c *call, in commands.SpawnInput) (commands.SpawnResult, error) {
+		return p.spawn(ctx, c, in, t)
+	}
+}
+
+// spawn accepts a goal and claims the name for it: goal first, then the uid,
+// then the seat, so that what is accepted can always be continued
+// (decision 2). A repeated goal id is answered from the log for ever.
+func (p *Plane) spawn(ctx context.Context, c *call, in commands.SpawnInput, target events.Target) (commands.SpawnResult, error) {
+	id, err := goalID(c, in.Goal)
+	if err != nil {
+		return commands.SpawnResult{}, err
+	}
+	in.Goal = string(id)
+	fp, err := commands.Fingerprint(c.Address, in.Goal, in)
+	if err != nil {
+		return commands.SpawnResult{}, err
+	}
+	b := events.GoalBoundary(c.Caller, id)
+	g, seq, err := p.Shelf.Goal(ctx, b)
+	if err != nil {
+		return commands.SpawnResult{}, err
+	}
+	if g.State == goal.None {
+		if g, seq, err = p.acceptSpawn(ctx, c, b, fp, in, target); err != nil || c.req.DryRun {
+			return commands.SpawnResult{}, err
+		}
+	} else if _, err := g.Accept(events.GoalAccepted{Fingerprint: fp}); err != nil {
+		return commands.SpawnResult{}, err
+	}
+	// The goal is durable: from here the answer is its acceptance, whatever
+	// becomes of it (E10), and the caller's patience does not matter any more.
+	g, last := p.carryOn(b, g)
+	return spawnResult(id, g, max(seq, last)), nil
+}
+
+// acceptSpawn checks, holds resources and commits the acceptance. A refusal
+// here leaves nothing behind (2.6, step 1).
+func (p *Plane) acceptSpawn(ctx context.Context, c *call, b events.Boundary, fp string, in commands.SpawnInput, target events.Target) (goal.State, uint64, error) {
+	plan, err := in.Plan()
+	if err != nil {
+		return goal.State{}, 0, err
+	}
+	if _, err := p.Providers.Get(plan.Provider); err != nil {
+		return goal.State{}, 0, err
+	}
+	request, err := json.Marshal(spawnRequest{target, in})
+	if err != nil {
+		return goal.State{}, 0, fault.New(fault.BadRequest, "the input can't be written as JSON")
+	}
+	ready, err := in.ReadyFor()
+	if err != nil {
+		return goal.State{}, 0, err
+	}
+	now := events.MillisUTC(p.Now())
+	accepted := events.GoalAccepted{
+		Command: goalSpawn, Fingerprint: fp, Request: request, Holder: p.Self.Instance, Ready: now.Add(ready),
+		Allocated: events.Allocation{Name: events.Alias(in.Name), Owner: c.owner(), Actor: events.Actor(in.Name),
+			UID: events.UID(p.IDs.Token()), Environment: events.EnvironmentID(p.IDs.UUID())},
+	}
+	seat, err := p.Shelf.Seat(ctx, c.owner(), accepted.Allocated.Name)
+	if err != nil {
+		return goal.State{}, 0, err
+	}
+	claim, err := seat.Claim(p.claimOf(b, accepted.Allocated, plan, target, now, accepted.Ready))
+	if err != nil {
+		return goal.State{}, 0, err
+	}
+	if err := p.admit(ctx, accepted.Allocated.UID, plan); err != nil {
+		return goal.State{}, 0, err
+	}
+	if c.req.DryRun {
+		p.release(accepted.Allocated.UID)
+		return goal.State{}, 0, p.draftSpawn(c, b, accepted, seat, claim)
+	}
+	meta := p.meta(c, c.req.ID, fp, "")
+	meta.Time = now
+	g, r, err := p.Shelf.DecideGoal(ctx, b, meta, func(g goal.State) ([]events.Event, error) { return g.Accept(accepted) })
+	if err != nil || g.Allocated.UID != accepted.Allocated.UID {
+		p.release(accepted.Allocated.UID) // refused, or the same id was accepted meanwhile
+	}
+	return g, r.Sequence, err
+}
+
+func (p *Plane) draftSpawn(c *call, b events.Boundary, accepted events.GoalAccepted, seat aggregates.Seat, claim []events.Event) error {
+	for _, d := range []struct {
+		b      events.Boundary
+		expect uint64
+		es     []events.Event
+	}{
+		{b, 0, []events.Event{accepted}},
+		{events.UIDBoundary(accepted.Allocated.UID), 0, []events.Event{p.reservationOf(accepted.Allocated)}},
+		{seat.Boundary(), seat.Sequence, claim},
+	} {
+		if err := c.draft(d.b, d.expect, d.es); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *Plane) claimOf(b events.Boundary, a events.Allocation, plan events.Plan, target events.Target, accepted, ready time.Time) aggregates.Claim {
+	c := aggregates.Claim{
+		UID: a.UID, Environment: a.Environment, Activation: events.OperationID("activate-" + string(a.UID)), Goal: b,
+		Holder: p.Self.Instance, Plan: plan, Target: target, Ready: ready,
+	}
+	if plan.Lifetime > 0 {
+		deadline := events.MillisUTC(accepted.Add(plan.Lifetime))
+		c.Deadline = &deadline
+	}
+	return c
+}
+
+func (p *Plane) reservationOf(a events.Allocation) events.UIDReserved {
+	return events.UIDReserved{UID: a.UID, Owner: a.Owner, Actor: a.Actor, MintedBy: p.Self.Instance}
+}
+
+// claim reserves the uid and takes the name of a spawn that was accepted. It
+// may be repeated at any time: what is done is not done again. A name that was
+// lost to another ends the goal as failed.
+func (p *Plane) claim(ctx context.Context, b events.Boundary, g goal.State) (goal.State, uint64, error) {
+	a := g.Allocated
+	if g.State == events.GoalStateCancelling {
+		return p.cancelUnmade(ctx, b, g, claimID(a.UID), func(s aggregates.Seat) bool { return s.Slot.UID == a.UID })
+	}
+	var request spawnRequest
+	if err := json.Unmarshal(g.Request, &request); err != nil {
+		return p.endGoal(ctx, b, events.GoalFailed, fault.New(fault.Internal, "the goal's request can't be read"))
+	}
+	plan, err := request.Input.Plan()
+	if err != nil {
+		return p.endGoal(ctx, b, events.GoalFailed, fault.From(err))
+	}
+	if err := p.admit(ctx, a.UID, plan); err != nil {
+		if fault.CodeOf(err) == fault.Unavailable {
+			return g, 0, err
+		}
+		return p.endGoal(ctx, b, events.GoalFailed, fault.From(err))
+	}
+	if err := p.reserveUID(ctx, b, g); err != nil {
+		p.release(a.UID)
+		if fault.CodeOf(err) == fault.Conflict {
+			return p.endGoal(ctx, b, events.GoalFailed, fault.From(err))
+		}
+		return g, 0, err
+	}
+	seen, err := p.take(ctx, b, g, plan, request.Target)
+	switch {
+	case err == nil:
+		return g, seen, nil
+	case final(err):
+		p.release(a.UID)
+		return p.endGoal(ctx, b, events.GoalFailed, fault.From(err))
+	}
+	p.release(a.UID)
+	return g, 0, err
+}
+
+// claimID is the one command id of a uid's claim.
+func claimID(uid events.UID) events.CommandID { return events.CommandID("claim-" + string(uid)) }
+
+// take claims the seat, unless that was done before.
+func (p *Plane) take(ctx context.Context, b events.Boundary, g goal.State, plan events.Plan, target events.Target) (uint64, error) {
+	a := g.Allocated
+	// Of one uid there is one claim: the id tells a claim that was made, and
+	// whose life has ended meanwhile, from one that was not.
+	meta := p.goalMeta(b, claimID(a.UID), g.Fingerprint, "")
+	claim := p.claimOf(b, a, plan, target, g.AcceptedAt, g.Ready)
+	seat, r, err := p.Shelf.DecideSeat(ctx, a.Owner, a.Name, meta, func(s aggregates.Seat) ([]events.Event, error) {
+		if _, done, err := s.Commands.Seen(meta.Command, meta.Fingerprint); done || err != nil {
+			return nil, err
+		}
+		return s.Claim(claim)
+	})
+	if err != nil {
+		return 0, err
+	}
+	p.claimed(a.UID, max(r.Sequence, seat.Sequence))
+	return max(r.Sequence, seat.Sequence), nil
+}
+
+// reserveUID makes the create-only reservation of the uid. One that stands
+// for the same actor and instance is ours, of an earlier attempt.
+func (p *Plane) reserveUID(ctx context.Context, b events.Boundary, g goal.State) error {
+	want := p.reservationOf(g.Allocated)
+	at := events.UIDBoundary(g.Allocated.UID)
+	meta := p.goalMeta(b, "", "", "")
+	_, err := p.Log.Commit(ctx, events.Commit{Boundary: at, Meta: meta, Events: []events.Event{want}})
+	if err == nil || fault.CodeOf(err) != fault.Conflict {
+		return err
+	}
+	rs, err := p.Log.Load(ctx, at, 0)
+	if err != nil {
+		return err
+	}
+	for _, r := range rs {
+		for _, e := range r.Events {
+			if e == events.Event(want) {
+				return nil
+			}
+		}
+	}
+	return fault.New(fault.Conflict, "lifecycle uid %s is reserved by another", g.Allocated.UID)
+}
+
+// final says that asking again can't change a refusal.
+func final(err error) bool {
+	e := fault.From(err)
+	return e.Outcome == fault.NotExecuted && e.Code != fault.Conflict && e.Code != fault.ResourceExhausted && e.Code != fault.Unavailable && e.Code != fault.DeadlineExceeded && e.Code != fault.Cancelled
+}
+
+func spawnResult(id events.GoalID, g goal.State, sequence uint64) commands.SpawnResult {
+	a := g.Allocated
+	return commands.SpawnResult{
+		Name: a.Name, Owner: a.Owner, Actor: a.Actor, UID: a.UID, GoalID: id, Fingerprint: g.Fingerprint, Environment: a.Environment,
+		State: g.State, ReadyBy: rfc3339(g.Ready), InstanceID: g.Holder, Sequence: sequence, Fault: g.Fault,
+	}
+}

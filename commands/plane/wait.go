@@ -1,0 +1,93 @@
+package plane
+
+import (
+	"context"
+	"slices"
+
+	"berth/aggregates"
+	"berth/aggregates/environment"
+	"berth/aggregates/goal"
+	"berth/commands"
+	"berth/events"
+	"berth/events/fault"
+	"berth/projections"
+)
+
+// wait answers as soon as what is waited for is so, or when the time is over,
+// which is not an error: the client asks again.
+func (p *Plane) wait(ctx context.Context, c *call, in commands.WaitInput) (commands.WaitResult, error) {
+	ctx, cancel := context.WithTimeout(ctx, in.WaitFor())
+	defer cancel()
+	var out commands.WaitResult
+	var look func(v *projections.Views) bool
+	if in.Goal != "" {
+		b := events.GoalBoundary(c.Caller, events.GoalID(in.Goal))
+		// One that ended long ago is only in the log, and there it answers at once.
+		g, seq, err := p.Shelf.Goal(ctx, b)
+		switch {
+		case err != nil:
+			return out, err
+		case g.State == goal.None:
+			return out, noGoal(events.GoalID(in.Goal))
+		case g.State.Terminal():
+			view := goalView(events.GoalID(in.Goal), g, seq)
+			return commands.WaitResult{Met: true, Goal: &view, AsOf: seq}, nil
+		}
+		look = func(v *projections.Views) bool { return lookGoal(v, b, in, &out) }
+	} else {
+		look = func(v *projections.Views) bool { return lookName(v, c.owner(), in, &out) }
+	}
+	err := p.Views.Until(ctx, func(v *projections.Views) bool {
+		out.AsOf = v.Sequence()
+		out.Met = look(v)
+		return out.Met
+	})
+	if err != nil && fault.CodeOf(err) != fault.DeadlineExceeded {
+		return out, err
+	}
+	return out, nil
+}
+
+func lookGoal(v *projections.Views, b events.Boundary, in commands.WaitInput, out *commands.WaitResult) bool {
+	g, ok := v.Goal(b)
+	if !ok {
+		return false // accepted, and not folded yet
+	}
+	view := goalView(events.GoalID(in.Goal), g, v.Sequence())
+	out.Goal = &view
+	return g.State.Terminal()
+}
+
+func lookName(v *projections.Views, owner events.Owner, in commands.WaitInput, out *commands.WaitResult) bool {
+	alias := events.Alias(in.Name)
+	seat, held := v.Seat(owner, alias)
+	mine := held && (in.UID == "" || seat.Slot.UID == events.UID(in.UID))
+	out.Status, out.Operation = aggregates.StatusNone, nil
+	switch {
+	case mine:
+		out.Status = seat.Status()
+	default:
+		out.Status = ended(v, owner, alias, events.UID(in.UID))
+	}
+	if in.Operation == "" {
+		return slices.Contains(in.Until, string(out.Status))
+	}
+	op, ok := seat.Environment.Find(events.OperationID(in.Operation))
+	if !mine || !ok {
+		// Gone with its life, or done so long ago that the journal dropped it.
+		return true
+	}
+	out.Operation = &projections.OperationView{ID: op.ID, Verb: op.Verb, State: op.Phase, At: op.At.UnixMilli(), Stuck: op.Stuck, Fault: op.Fault}
+	return op.Phase != environment.Planned && !op.Open()
+}
+
+// ended is the status of a life that is over: the newest of the name, or that
+// of the uid.
+func ended(v *projections.Views, owner events.Owner, alias events.Alias, uid events.UID) aggregates.Status {
+	for _, r := range v.RetiredOf(owner, alias, 0) {
+		if uid == "" || r.UID == uid {
+			return r.Row().Status
+		}
+	}
+	return aggregates.StatusNone
+}
