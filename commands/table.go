@@ -135,5 +135,5 @@ var Table = []*Contract{
 	Ls.Contract, Inspect.Contract, Slots.Contract, History.Contract, Events.Contract, Usage.Contract, Logs.Contract, Wait.Contract,
 	Spawn.Contract, Reserve.Contract, Provision.Contract, Start.Contract, Pause.Contract, Resume.Contract, Extend.Contract,
 	Checkpoint.Contract, Export.Contract, ExportRead.Contract, Retire.Contract,
-	GoalGet.Contract, Goals.Contract, GoalCancel.Contract, WriteOff.Contract,
+	GoalGet.Contract, Goals.Contract, GoalCancel.Contract, WriteOff.Contract, Replay.Contract, VerifyLog.Contract,
 }

@@ -24,7 +24,7 @@ func (p *Plane) status(ctx context.Context, _ *call, _ commands.Empty) (commands
 		return commands.StatusResult{}, err
 	}
 	out := commands.StatusResult{
-		InstanceID: p.Self.Instance, Epoch: p.Self.Epoch, Space: p.Space, Version: p.Version, Durability: p.Durability, Providers: p.Providers.Names(),
+		InstanceID: p.Self.Instance, Epoch: p.Self.Epoch, Space: p.Space, Caller: p.Caller, Version: p.Version, Durability: p.Durability, Providers: p.Providers.Names(),
 		StartedAt: rfc3339(p.started), UptimeMs: p.Now().Sub(p.started).Milliseconds(), Tip: tip, Engine: p.Engine(),
 	}
 	p.Views.Read(func(v *projections.Views) { out.AsOf, out.Counts = v.Sequence(), v.Counts() })

@@ -34,4 +34,6 @@ var handlers = map[string]handler{
 	"goals":                  on(commands.Goals, (*Plane).goals),
 	"goal-cancel":            on(commands.GoalCancel, (*Plane).goalCancel),
 	"write-off":              on(commands.WriteOff, (*Plane).writeOff),
+	"replay":                 on(commands.Replay, (*Plane).replayLog),
+	"verify":                 on(commands.VerifyLog, (*Plane).verifyLog),
 }

@@ -53,6 +53,8 @@ type Options struct {
 
 	Version    string
 	Durability string
+	// Caller is the one caller of open mode, told in status (decision 21).
+	Caller events.Caller
 	// Engine tells what the engine does: open, uncertain, stuck, in flight.
 	Engine func() map[string]int64
 	Logger *slog.Logger

@@ -52,6 +52,7 @@ var narrow = []struct {
 // may import what it may, and only it, the program and each other may import them.
 var top = map[string]string{
 	"berth/internal/embedded": "starts the embedded server",
+	"berth/internal/cli":      "is the program's command line",
 	"berth/internal/bench":    "measures the assembled manager beside the raw server",
 	"berth/internal/doctor":   "looks at everything",
 }
