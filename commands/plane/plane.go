@@ -53,6 +53,9 @@ func (p *Plane) Close() {
 	p.later.Wait()
 }
 
+// ending are the commands that free what is held: they are admitted always.
+var ending = []string{"retire", "goal-cancel", "write-off"}
+
 // call is one request on its way through a handler.
 type call struct {
 	commands.Address
@@ -140,6 +143,11 @@ func (p *Plane) handle(ctx context.Context, c *call, payload []byte) (any, error
 	}
 	if c.req, err = commands.DecodeRequest(payload); err != nil {
 		return nil, err
+	}
+	if p.Admit != nil && row.Kind != commands.Read && !slices.Contains(ending, row.Name) {
+		if err := p.Admit(); err != nil {
+			return nil, err
+		}
 	}
 	if c.req.DryRun && row.Kind == commands.Read {
 		return nil, fault.New(fault.BadRequest, "dryRun: %s is a read and appends nothing anyway", row.Name)

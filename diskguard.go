@@ -1,0 +1,62 @@
+package berth
+
+import (
+	"sync"
+	"syscall"
+	"time"
+
+	"berth/events/fault"
+)
+
+const diskGuardInterval = time.Second
+
+// diskGuard refuses new work while the disk under the data directory is
+// nearly full, so that what is in progress can still be recorded.
+type diskGuard struct {
+	path string
+	min  int64
+	free func(path string) (int64, error) // replaced in tests
+
+	mu   sync.Mutex
+	at   time.Time
+	last error
+}
+
+func newDiskGuard(path string, min int64) *diskGuard {
+	return &diskGuard{path: path, min: min, free: freeBytes}
+}
+
+// Check is nil, or resource-exhausted with what is free and what must be. It
+// asks the kernel at most once a second.
+func (g *diskGuard) Check() error {
+	if g.min < 0 {
+		return nil
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.at.IsZero() && time.Since(g.at) < diskGuardInterval {
+		return g.last
+	}
+	g.at, g.last = time.Now(), g.check()
+	return g.last
+}
+
+func (g *diskGuard) check() error {
+	free, err := g.free(g.path)
+	if err != nil {
+		return fault.New(fault.Unavailable, "the free space of %s can't be read: %s", g.path, err).WithOutcome(fault.NotExecuted)
+	}
+	if free < g.min {
+		return fault.New(fault.ResourceExhausted, "the disk of %s is nearly full: %d MiB free, %d MiB must stay free", g.path, free>>20, g.min>>20).
+			WithHint("free some space; what is running goes on, and nothing is lost")
+	}
+	return nil
+}
+
+func freeBytes(path string) (int64, error) {
+	var s syscall.Statfs_t
+	if err := syscall.Statfs(path, &s); err != nil {
+		return 0, err
+	}
+	return int64(s.Bavail) * int64(s.Bsize), nil
+}

@@ -1,0 +1,231 @@
+package berth
+
+import (
+	"context"
+	"encoding/json"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"runtime"
+	"time"
+
+	"berth/aggregates"
+	"berth/aggregates/goal"
+	"berth/aggregates/instance"
+	"berth/commands/plane"
+	"berth/commands/service"
+	"berth/events"
+	"berth/events/eventlog/barrier"
+	"berth/events/eventlog/checkpoint"
+	"berth/events/eventlog/stream"
+	"berth/events/fault"
+	"berth/internal/durable"
+	"berth/projections"
+	"berth/providers"
+	"berth/providers/drill"
+	"berth/providers/process"
+	"berth/sagas"
+)
+
+// openLog opens the log and compares it with what this directory remembers of
+// it (decision 6): a log that is missing, shorter or another one is never read
+// as an empty world.
+func (m *Manager) openLog(ctx context.Context) error {
+	remembered, known, err := checkpoint.Read(m.dir.Path)
+	if err != nil && m.opts.AcceptHistoryLoss == "" {
+		return err
+	}
+	create := !known && err == nil || m.opts.InitSpace && m.opts.AcceptHistoryLoss != ""
+	cfg := stream.Config{Space: m.opts.Space, Create: create, MaxBytes: m.opts.MaxBytes, Log: m.logger}
+	if m.log, err = m.openStream(ctx, cfg); err != nil {
+		return err
+	}
+	m.onClose(m.log.Close)
+	m.keeper = &keeper{m: m}
+	if !known {
+		return m.keeper.begin(checkpoint.Checkpoint{})
+	}
+	lost := checkpoint.Verify(ctx, remembered, m.log)
+	switch {
+	case lost == nil:
+		return m.keeper.begin(remembered)
+	case m.opts.AcceptHistoryLoss == "" || fault.ExitOf(lost) != fault.ExitLogLost:
+		return lost
+	}
+	m.keeper.lost = &remembered
+	return m.keeper.begin(checkpoint.Checkpoint{})
+}
+
+// openStream opens the stream; in the group profile behind a barrier, which
+// needs the stream's files to be there.
+func (m *Manager) openStream(ctx context.Context, cfg stream.Config) (*stream.Log, error) {
+	log, err := stream.Open(ctx, m.nc, cfg)
+	if err != nil || m.profile != Group || m.srv == nil {
+		return log, err
+	}
+	name, _ := log.Identity()
+	if err := log.Close(); err != nil {
+		return nil, err
+	}
+	if m.barrier, err = barrier.Open(m.dir.File(natsDir), m.srv.StreamDir("$G", name)); err != nil {
+		return nil, err
+	}
+	m.onClose(m.barrier.Close)
+	cfg.Create, cfg.Barrier = false, m.barrier
+	return stream.Open(ctx, m.nc, cfg)
+}
+
+// openViews folds the log for readers, from the newest snapshot on.
+func (m *Manager) openViews(context.Context) error {
+	views, err := projections.Load(m.dir.File(snapshotFile), m.keeper.identity(), m.opts.Space)
+	if err != nil {
+		if fault.CodeOf(err) != fault.NotFound {
+			m.logger.Warn("starting without a snapshot", "reason", err)
+		}
+		views = projections.NewViews(m.opts.Space)
+	}
+	if m.keeper.lost != nil {
+		views = projections.NewViews(m.opts.Space)
+	}
+	m.runner = projections.NewRunner(m.log, views)
+	m.shelf = sagas.NewShelf(m.log, sagas.WithSeats(func(o events.Owner, a events.Alias) (seat aggregates.Seat, ok bool) {
+		m.runner.Read(func(v *projections.Views) { seat, ok = v.Seat(o, a) })
+		return seat, ok
+	}))
+	return nil
+}
+
+// register begins the next epoch of this instance: from here an older process
+// with the same identity is fenced.
+func (m *Manager) register(ctx context.Context) error {
+	key, err := m.dir.Key.PublicKey()
+	if err != nil {
+		return err
+	}
+	id := m.dir.Identity.Instance
+	host := m.hostFacts(ctx)
+	m.writer = events.Writer{Instance: id}
+	var epoch uint64
+	meta := m.meta()
+	_, _, err = m.shelf.DecideInstance(ctx, id, meta, func(s instance.State) ([]events.Event, error) {
+		epoch = s.Epoch + 1
+		return s.Register(id, host, key, m.opts.Version), nil
+	})
+	if err != nil {
+		return err
+	}
+	m.writer.Epoch = epoch
+	m.fence = &fence{m: m}
+	return m.keeper.admitLoss(ctx)
+}
+
+// hostFacts are those of the first provider that can tell, and which engines
+// there are; a host that no provider knows offers nothing.
+func (m *Manager) hostFacts(ctx context.Context) events.HostFacts {
+	name, _ := os.Hostname()
+	facts := events.HostFacts{Host: orElse(name, "unknown"), Architecture: runtime.GOARCH, OS: runtime.GOOS, ObservedAt: events.MillisUTC(m.clock.Now())}
+	for _, n := range m.drivers.Names() {
+		e, err := m.drivers.Get(n)
+		if err != nil {
+			continue
+		}
+		f, err := e.Driver.HostFacts(ctx)
+		if err != nil {
+			m.logger.Warn("a provider can't tell of its host", "provider", n, "reason", err)
+			continue
+		}
+		if n == process.Name || len(facts.Engines) == 0 {
+			f.Engines, facts = facts.Engines, f
+		}
+		facts.Engines = append(facts.Engines, events.Engine{Name: n})
+	}
+	return facts
+}
+
+// openDrivers registers the providers that this host has.
+func openDrivers(d *DataDir, o Options, c *Clock) (bundles []providers.Bundle, closers []func() error, err error) {
+	if runtime.GOOS == "linux" {
+		p, err := process.New(process.Config{Dir: d.File(seatsDir), Self: o.Self, Clock: c.Now, Hide: []string{d.Path}})
+		if err != nil {
+			return nil, nil, err
+		}
+		bundles = append(bundles, providers.BundleOf(p, nil))
+		closers = append(closers, p.Close)
+	}
+	script, use, err := drillScript(d, o)
+	if err != nil || !use {
+		return bundles, closers, err
+	}
+	p, err := drill.Open(drill.Config{Dir: d.File(drillDir), Script: script, Clock: c.Now})
+	if err != nil {
+		return nil, closers, err
+	}
+	return append(bundles, providers.BundleOf(p, nil)), append(closers, p.Close), nil
+}
+
+// drillScript reads --drill. A directory that has simulated environments keeps
+// the provider also without the flag, misbehaving no more: what it holds must
+// stay reachable.
+func drillScript(d *DataDir, o Options) (s drill.Script, use bool, err error) {
+	if o.Drill == "" {
+		_, err := os.Stat(d.File(drillDir))
+		return drill.Script{}, err == nil, nil
+	}
+	raw, err := os.ReadFile(o.Drill)
+	if err != nil {
+		return s, false, badConfig("--drill: %s", err)
+	}
+	if s, err = drill.ParseScript(raw); err != nil {
+		return s, false, badConfig("--drill %s: %s", filepath.Base(o.Drill), fault.From(err).Message)
+	}
+	return s, true, nil
+}
+
+// openEngine makes the engine, the command plane and its service.
+func (m *Manager) openEngine(context.Context) error {
+	for _, d := range []string{materialDir, exportsDir} {
+		if err := durable.MakeDir(m.dir.File(d)); err != nil {
+			return badConfig("data directory %s can't be written: %s", m.dir.Path, err)
+		}
+	}
+	m.plane = plane.New(plane.Options{
+		Space: m.opts.Space, Self: m.writer, Log: m.log, Shelf: m.shelf, Views: m.runner, Providers: m.drivers, IDs: m.ids,
+		Now: m.clock.Now, ExportsDir: m.dir.File(exportsDir), Version: m.opts.Version, Durability: m.Profile(), Caller: m.dir.Identity.Caller,
+		Engine: m.engineCounts, Admit: m.guard.Check, Logger: m.logger,
+	})
+	m.engine = sagas.NewEngine(sagas.Options{
+		Log: m.log, Shelf: m.shelf, Drivers: m.drivers, Self: m.writer, Caller: m.dir.Identity.Caller, IDs: m.ids,
+		Now: m.clock.Now, Jitter: rand.Float64, MaterialDir: m.dir.File(materialDir), ExportsDir: m.dir.File(exportsDir),
+		Logger: m.logger, CheckEpoch: m.fence.Check, Continue: m.continueGoal, Hook: m.opts.Hook,
+	})
+	return nil
+}
+
+func (m *Manager) continueGoal(ctx context.Context, b events.Boundary, _ goal.State) error {
+	return m.plane.ContinueSpawn(ctx, b)
+}
+
+// serve begins to answer commands.
+func (m *Manager) serve() error {
+	s, err := service.Start(service.Options{
+		Conn: m.nc, Space: m.opts.Space, Instance: m.writer.Instance, Version: m.opts.Version, Handler: m.plane, Logger: m.logger,
+	})
+	m.serving.Store(s)
+	return err
+}
+
+func (m *Manager) engineCounts() map[string]int64 {
+	s := m.engine.Stats()
+	return map[string]int64{
+		"seats": int64(s.Seats), "goals": int64(s.Goals), "open": int64(s.Open), "uncertain": int64(s.Uncertain),
+		"stuck": int64(s.Stuck), "inFlight": int64(s.InFlight), "queued": int64(s.Queued), "failing": int64(s.Failing),
+	}
+}
+
+func jsonLine(v any) ([]byte, error) {
+	b, err := json.Marshal(v)
+	return append(b, '\n'), err
+}
+
+// leaseFor is how long a check of the epoch holds (decision 1).
+const leaseFor = 5 * time.Second

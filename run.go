@@ -1,0 +1,149 @@
+package berth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"berth/aggregates"
+	"berth/events"
+	"berth/projections"
+)
+
+// retryWorker is the pause before a part that failed is tried again.
+const retryWorker = time.Second
+
+// Run serves until ctx ends, then drains: no new commands, what is in flight
+// is answered or left to the next start, environments go on. It returns nil
+// after a clean stop.
+func (m *Manager) Run(ctx context.Context) (err error) {
+	defer func() { err = errors.Join(err, m.Close()) }()
+	work, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	w := &workers{ctx: work, log: m.logger.Warn, failed: map[string]error{}}
+	h := &health{checks: m.checks(w), registry: m.metrics()}
+
+	w.Go("views", m.runner.Run)
+	w.Go("http", func(ctx context.Context) error { return h.serve(ctx, m.listener) })
+	select {
+	case <-m.runner.Ready():
+	case <-ctx.Done():
+		stop()
+		w.Wait()
+		return nil
+	}
+	m.takeUp(work)
+	w.Go("follow", m.keeper.follow)
+	w.Go("engine", m.engine.Run)
+	w.Go("keep", m.keeper.keep)
+	if err := m.serve(); err != nil {
+		stop()
+		w.Wait()
+		return err
+	}
+	if err := m.writeEndpoint(); err != nil {
+		m.logger.Error("the endpoint file was not written", "error", err)
+	}
+	close(m.ready)
+	m.logger.Info("ready", "instance", m.writer.Instance, "epoch", m.writer.Epoch, "sequence", m.runner.Sequence())
+
+	<-ctx.Done()
+	m.drain()
+	stop()
+	w.Wait()
+	m.keeper.once(1)
+	return nil
+}
+
+// takeUp gives the engine what was unfinished or running when the last
+// process ended.
+func (m *Manager) takeUp(ctx context.Context) {
+	var seats []aggregates.Seat
+	var more []events.Boundary
+	m.runner.Read(func(v *projections.Views) {
+		v.EachSeat(func(s aggregates.Seat) bool {
+			seats = append(seats, s)
+			return true
+		})
+		for _, g := range v.Goals(false) {
+			more = append(more, g.Boundary)
+		}
+		for _, e := range v.WrittenOff() {
+			more = append(more, events.EnvironmentBoundary(e.ID))
+		}
+	})
+	m.engine.Start(ctx, seats)
+	for _, b := range more {
+		m.engine.Resume(b)
+	}
+}
+
+func (m *Manager) drain() {
+	ctx, cancel := context.WithTimeout(context.Background(), drainFor)
+	defer cancel()
+	if err := os.Remove(m.dir.File(endpointFile)); err != nil {
+		m.logger.Warn("the endpoint file was not removed", "error", err)
+	}
+	m.serving.Load().Stop()
+	m.plane.Close()
+	m.engine.Drain(ctx)
+	m.keeper.stop(ctx)
+}
+
+// workers runs the manager's parts. One that ends before its time is told,
+// shown by readiness, and begun again (scenario 77).
+type workers struct {
+	ctx context.Context
+	log func(string, ...any)
+	wg  sync.WaitGroup
+
+	mu     sync.Mutex
+	failed map[string]error
+}
+
+// Go runs f until the context ends.
+func (w *workers) Go(name string, f func(context.Context) error) {
+	w.wg.Go(func() {
+		for w.ctx.Err() == nil {
+			err := f(w.ctx)
+			if w.ctx.Err() != nil {
+				return
+			}
+			if err == nil {
+				err = errors.New("it ended by itself")
+			}
+			w.set(name, err)
+			w.log("a part of the manager failed and is begun again", "part", name, "error", err)
+			select {
+			case <-w.ctx.Done():
+			case <-time.After(retryWorker):
+				w.set(name, nil)
+			}
+		}
+	})
+}
+
+// Wait waits until every part has ended.
+func (w *workers) Wait() { w.wg.Wait() }
+
+func (w *workers) set(name string, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.failed[name] = err
+}
+
+// Err names the parts that do not run.
+func (w *workers) Err() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var all error
+	for name, err := range w.failed {
+		if err != nil {
+			all = errors.Join(all, fmt.Errorf("%s: %w", name, err))
+		}
+	}
+	return all
+}
