@@ -26,6 +26,7 @@ type dump struct {
 	Ended       map[events.Boundary]*goal.State
 	Order       []events.Boundary
 	Ends        map[events.GoalState]uint64
+	Recent      recent
 	Hosts       []hostDump
 	Meters      []meterDump
 	Quarantined []Quarantine
@@ -53,7 +54,7 @@ type liveDump struct {
 
 func (v *Views) dump() dump {
 	d := dump{Newest: v.newest, Counts: v.counts, Words: v.retired.words.values, Sizes: v.retired.sizes.values, Caps: v.retired.caps.values, WrittenOff: v.writtenOff, Open: v.goals.open,
-		Ended: v.goals.ended, Order: v.goals.order, Ends: v.goals.count, Quarantined: v.Quarantined(), Losses: v.losses}
+		Ended: v.goals.ended, Order: v.goals.order, Ends: v.goals.count, Quarantined: v.Quarantined(), Losses: v.losses, Recent: v.recent}
 	for _, h := range v.instances {
 		d.Hosts = append(d.Hosts, hostDump{State: h.state, Held: h.held, Signed: h.signed})
 	}
@@ -69,7 +70,7 @@ func (v *Views) dump() dump {
 
 // restore fills fresh views with what dump gave.
 func (v *Views) restore(d dump) error {
-	v.newest, v.counts, v.losses = d.Newest, d.Counts, d.Losses
+	v.newest, v.counts, v.losses, v.recent = d.Newest, d.Counts, d.Losses, d.Recent
 	v.retired.words, v.retired.sizes, v.retired.caps = tableOf(d.Words), tableOf(d.Sizes), tableOf(d.Caps)
 	for id, s := range d.WrittenOff {
 		v.writtenOff[id] = s

@@ -59,12 +59,19 @@ func (v *Views) foldSeat(r events.Record) {
 }
 
 // open is the entry of a name that nobody holds. What the name's earlier
-// lifecycles were asked is in the log and not here: the seat says `expired`
-// for command ids of that time instead of taking them for new.
+// lifecycles were asked is kept for a while only (MaxRecent): after it the
+// seat says `expired` for command ids of that time instead of taking them for
+// new.
 func (v *Views) open(b events.Boundary) *entry {
 	e := &entry{seat: aggregates.NewSeat(events.Boundary(strings.Clone(string(b))))}
-	if row, ok := v.last[b]; ok {
-		e.prev = row + 1
+	row, ok := v.last[b]
+	if !ok {
+		return e
+	}
+	e.prev = row + 1
+	if c, ok := v.recent.Commands[b]; ok {
+		e.seat.Commands = c
+	} else {
 		e.seat.Commands.Forgotten = v.retired.row(row).ended()
 	}
 	return e
@@ -76,6 +83,7 @@ func (v *Views) retire(e *entry, r events.Record) {
 	row := v.retired.add(retiredOf(e, r.Meta.Time.UnixMilli()))
 	delete(v.live, r.Boundary)
 	v.last[b] = row
+	v.recent.put(b, e.seat.Commands)
 }
 
 // move books a change of reservation: the old one is released once, and the
@@ -90,8 +98,9 @@ func (v *Views) move(before, after reservation) {
 }
 
 // Seat is the aggregate of a name that is held or quarantined, as of
-// Sequence. It remembers the commands of the current lifecycle only. A name
-// that is free answers false: load its boundary to decide on it.
+// Sequence. It may have forgotten commands of earlier lifecycles, and says so
+// (Commands.Forgotten). A name that is free answers false: load its boundary
+// to decide on it.
 func (v *Views) Seat(o events.Owner, a events.Alias) (aggregates.Seat, bool) {
 	e := v.live[events.SeatBoundary(o, a)]
 	if e == nil {

@@ -16,6 +16,7 @@ import (
 	jsonv1 "github.com/go-json-experiment/json/v1"
 	"golang.org/x/sync/errgroup"
 
+	"berth/aggregates"
 	"berth/events"
 	"berth/events/fault"
 )
@@ -35,6 +36,7 @@ const snapshotMagic = "BERTHVIEWS\n"
 // snapshotHead is what decides whether a snapshot is of any use.
 type snapshotHead struct {
 	Version  int          `json:"version"`
+	Fold     int          `json:"fold"` // aggregates.SnapshotFormat
 	Shape    string       `json:"shape"`
 	Space    events.Space `json:"space"`
 	Stream   string       `json:"stream"`
@@ -116,7 +118,7 @@ func useless(path, why string) error {
 }
 
 func encodeSnapshot(stream string, v *Views) ([]byte, error) {
-	head := snapshotHead{Version: snapshotVersion, Shape: shape(), Space: v.space, Stream: stream, Sequence: v.sequence, Rows: len(v.retired.rows)}
+	head := snapshotHead{Version: snapshotVersion, Fold: aggregates.SnapshotFormat, Shape: shape(), Space: v.space, Stream: stream, Sequence: v.sequence, Rows: len(v.retired.rows)}
 	rest, err := jsonv2.Marshal(v.dump(), stored, jsonv2.Deterministic(true))
 	if err != nil {
 		return nil, err
@@ -197,7 +199,7 @@ func decodeSnapshot(b []byte, stream string, space events.Space) (v *Views, err 
 		return nil, err
 	}
 	switch {
-	case head.Version != snapshotVersion || head.Shape != shape():
+	case head.Version != snapshotVersion || head.Fold != aggregates.SnapshotFormat || head.Shape != shape():
 		return nil, errors.New("it was written by another version of this program")
 	case head.Space != space || head.Stream != stream:
 		return nil, errors.New("it is of another stream")

@@ -27,6 +27,7 @@ type Views struct {
 	live        map[events.Boundary]*entry // held or quarantined seats
 	retired     packed
 	last        map[events.Boundary]uint32 // newest retired row of a name
+	recent      recent
 	writtenOff  map[events.EnvironmentID]*environment.State
 	goals       goals
 	instances   map[events.InstanceID]*host
