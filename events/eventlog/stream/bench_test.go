@@ -5,8 +5,10 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/sys/unix"
 
 	"berth/events"
 	"berth/events/eventlog/logtest"
@@ -49,6 +51,7 @@ func BenchmarkReplay(b *testing.B) {
 	}
 	wg.Wait()
 	b.Run("raw", func(b *testing.B) {
+		defer metrics(b, total, cpu())
 		for b.Loop() {
 			js, err := jetstream.New(nc)
 			if err != nil {
@@ -70,15 +73,30 @@ func BenchmarkReplay(b *testing.B) {
 			<-done
 			cc.Stop()
 		}
-		b.ReportMetric(float64(total*b.N)/b.Elapsed().Seconds(), "records/s")
 	})
 	b.Run("scan", func(b *testing.B) {
+		defer metrics(b, total, cpu())
 		for b.Loop() {
 			n := 0
 			if err := l.Scan(b.Context(), 0, func(events.Record) error { n++; return nil }); err != nil || n != total {
 				b.Fatal(n, err)
 			}
 		}
-		b.ReportMetric(float64(total*b.N)/b.Elapsed().Seconds(), "records/s")
 	})
+}
+
+// metrics reports rate and processor time, of server and client together: on
+// a busy machine only the second can be compared.
+func metrics(b *testing.B, total int, before time.Duration) {
+	n := float64(total * b.N)
+	b.ReportMetric(n/b.Elapsed().Seconds(), "records/s")
+	b.ReportMetric(float64(cpu()-before)/n, "cpu-ns/record")
+}
+
+func cpu() time.Duration {
+	var u unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &u); err != nil {
+		return 0
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
-
 	"berth/events"
 	"berth/events/eventlog"
 )
@@ -159,73 +157,6 @@ func (l *Log) follow(ctx context.Context, after, tip uint64, fn func(events.Reco
 					caughtUp = nil
 				}
 			}
-		}
-	}
-}
-
-// pump reads and decodes records in its own goroutine, and takes up again
-// where it was when the consumer or the connection is lost.
-type pump struct {
-	log *Log
-	out chan []events.Record
-	at  uint64 // last sequence given
-}
-
-func (p *pump) run(ctx context.Context) {
-	for wait := firstBackoff; ctx.Err() == nil; {
-		before := p.at
-		err := p.consume(ctx)
-		if ctx.Err() != nil {
-			return
-		}
-		if p.at > before {
-			wait = firstBackoff
-		}
-		p.log.cfg.Log.Warn("following the log is interrupted; it goes on", "after", p.at, "error", events.Scrub(err.Error()))
-		select {
-		case <-ctx.Done():
-		case <-time.After(wait):
-		}
-		wait = min(2*wait, maxBackoff)
-	}
-}
-
-func (p *pump) consume(ctx context.Context) error {
-	c, err := p.log.js.OrderedConsumer(ctx, p.log.name, jetstream.OrderedConsumerConfig{
-		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: p.at + 1, MaxResetAttempts: 1,
-	})
-	if err != nil {
-		return err
-	}
-	msgs, err := c.Messages(jetstream.PullMaxMessages(pullMessages))
-	if err != nil {
-		return err
-	}
-	defer context.AfterFunc(ctx, msgs.Stop)()
-	defer msgs.Stop()
-	var chunk []events.Record
-	for at := p.at; ; {
-		m, err := msgs.Next()
-		if err != nil {
-			return err
-		}
-		meta, err := m.Metadata()
-		if err != nil {
-			return err
-		}
-		if at++; meta.Sequence.Stream != at {
-			return errors.New("the consumer left out records")
-		}
-		b := events.Boundary(m.Subject()[len(p.log.prefix):])
-		chunk = append(chunk, events.ParseRecord(b, at, m.Data()))
-		if len(chunk) < chunkRecords && meta.NumPending > 0 {
-			continue
-		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case p.out <- chunk:
-			p.at, chunk = at, make([]events.Record, 0, chunkRecords)
 		}
 	}
 }
