@@ -67,6 +67,9 @@ func newRig(t *testing.T, change ...func(*Config)) *rig {
 // cleanup destroys what is left and proves that nothing stays behind.
 func (r *rig) cleanup() {
 	for _, id := range r.ids {
+		if said, _ := os.ReadFile(r.d.seat(id).File(seatdir.FileStderr)); len(said) > 0 {
+			r.Errorf("a custodian complained: %s", said) // a panic, a data race
+		}
 		r.do(r.op(id, events.VerbDestroy))
 	}
 	if err := r.d.Close(); err != nil {

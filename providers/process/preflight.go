@@ -231,7 +231,7 @@ func (d *Driver) tryHost(ctx context.Context) Host {
 	dir, err := os.MkdirTemp(d.cfg.Dir, ".probe-")
 	if err == nil {
 		defer os.RemoveAll(dir)
-		err = stage.Try(ctx, d.cfg.Self, dir, d.cfg.SelfEnv)
+		err = stage.Try(ctx, d.cfg.Self, dir, d.roleEnv())
 	}
 	if err != nil {
 		h.Namespaces = err.Error()

@@ -135,7 +135,7 @@ func (d *Driver) spawn(ctx context.Context, dir seatdir.Dir) (custodian.Report, 
 	cmd := exec.Command(d.cfg.Self, custodian.Role, dir.Path)
 	cmd.Dir = "/"
 	// Few threads and a small heap: one custodian lives per seat.
-	cmd.Env = append([]string{"PATH=" + defaultPath, "GOMAXPROCS=2", "GOGC=50"}, d.cfg.SelfEnv...)
+	cmd.Env = append([]string{"PATH=" + defaultPath, "GOMAXPROCS=2", "GOGC=50"}, d.roleEnv()...)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.ExtraFiles = []*os.File{w}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -158,4 +158,8 @@ func (d *Driver) spawn(ctx context.Context, dir seatdir.Dir) (custodian.Report, 
 		return rep, errors.New("the custodian ended without a report; its " + seatdir.FileStderr + " may say why")
 	}
 	return rep, json.Unmarshal(line, &rep)
+}
+
+func (d *Driver) roleEnv() []string {
+	return append(append([]string{}, roleEnv...), d.cfg.SelfEnv...)
 }

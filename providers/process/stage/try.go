@@ -90,7 +90,7 @@ func trial(s seatdir.Seat, idBase int) error {
 	defer sr.Close()
 	defer sw.Close()
 	cmd := exec.Command("/proc/self/exe", Role)
-	cmd.Env, cmd.ExtraFiles = []string{}, []*os.File{or, sw}
+	cmd.ExtraFiles = []*os.File{or, sw}
 	cmd.SysProcAttr = Attributes(s, idBase)
 	cmd.SysProcAttr.Setctty, cmd.SysProcAttr.Pdeathsig = false, 0
 	if err := cmd.Start(); err != nil {
