@@ -16,7 +16,7 @@ func bubble(t *testing.T, f func(t *testing.T, w *sagastest.World), rules ...dri
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := sagastest.New(t, rules...)
-		defer w.Stop()
+		defer w.End()
 		f(t, w)
 	})
 }

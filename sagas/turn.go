@@ -46,7 +46,7 @@ type turn struct {
 func (e *Engine) stepSeat(ent *entry) {
 	t := e.begin(ent)
 	seat, r, err := e.o.Shelf.of(ent.at).decide(e.calls, ent.at, t.meta, true, t.decide)
-	if err == nil && r.Sequence != 0 && !e.hook("append:"+t.action.Step+":after") {
+	if err == nil && r.Sequence != 0 && !e.hook(t.point()+":after") {
 		return
 	}
 	if err != nil {
@@ -96,7 +96,7 @@ func (t *turn) decide(s aggregates.Seat) ([]events.Event, error) {
 		t.action = Action{Kind: again, Step: a.Step}
 	}
 	t.seat = s
-	if len(es) > 0 && !t.e.hook("append:"+t.action.Step+":before") {
+	if len(es) > 0 && !t.e.hook(t.point()+":before") {
 		return nil, errDead
 	}
 	return es, nil
@@ -107,6 +107,14 @@ func (t *turn) view(s aggregates.Seat) View {
 		Seat: s, Goal: t.goal[s.Slot.Goal], Self: t.e.o.Self, Now: t.now,
 		Fresh: t.fresh(), Try: t.try, Minted: t.minted,
 	}
+}
+
+// point names the turn's append to the hook.
+func (t *turn) point() string {
+	if t.action.Step == "" {
+		return "append:answer"
+	}
+	return "append:" + t.action.Step
 }
 
 func (t *turn) fresh() events.OperationID { return events.OperationID(t.e.o.IDs.UUID()) }

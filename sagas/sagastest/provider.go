@@ -22,6 +22,7 @@ type Provider struct {
 	m             *drill.Machine
 	next          time.Time
 	watches       map[chan struct{}]struct{}
+	over          chan struct{}
 	running, peak int // mutations that are being answered, and the most of them
 }
 
@@ -32,7 +33,7 @@ var (
 
 // NewProvider is an empty provider that follows the script.
 func NewProvider(s drill.Script) *Provider {
-	return &Provider{m: drill.NewMachine(s), watches: map[chan struct{}]struct{}{}}
+	return &Provider{m: drill.NewMachine(s), watches: map[chan struct{}]struct{}{}, over: make(chan struct{})}
 }
 
 // SetScript replaces the script.
@@ -127,7 +128,10 @@ func (p *Provider) Do(ctx context.Context, op providers.Operation) providers.Out
 	case drill.Never:
 		return providers.UnknownWith(fault.From(wait(ctx, -1)))
 	case drill.Late:
-		time.Sleep(a.After)
+		select {
+		case <-time.After(a.After):
+		case <-p.over:
+		}
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		return p.m.Settle(time.Now(), op.Environment, op.ID)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"sync"
 	"testing"
@@ -56,7 +57,8 @@ type World struct {
 }
 
 // New makes a world and starts its manager. It must be called in a bubble of
-// synctest; the manager is stopped at the end of the test's function by Stop.
+// synctest; End must be called at
+// its end.
 func New(t testing.TB, rules ...drill.Rule) *World {
 	w := Prepare(t, rules...)
 	w.Start()
@@ -69,7 +71,7 @@ func Prepare(t testing.TB, rules ...drill.Rule) *World {
 	if err := s.Check(); err != nil {
 		t.Fatal(err)
 	}
-	return &World{T: t, Log: memory.New(), Provider: NewProvider(s), IDs: ids.Seeded(1, time.Now), Dir: t.TempDir(), plan: map[events.Boundary]events.Plan{}}
+	return &World{T: t, Log: memory.New(), Provider: NewProvider(s), IDs: ids.Seeded(1, time.Now), Dir: scratch(t), plan: map[events.Boundary]events.Plan{}}
 }
 
 // CrashAt lets the process die at the n-th point from now, from 1; zero never.
@@ -186,6 +188,20 @@ func (w *World) Stop() {
 	}
 }
 
+// Detach leaves the running manager to the test, which ends it by calling what
+// is returned; the world can start another beside it.
+func (w *World) Detach() (end func()) {
+	end, w.end = w.end, nil
+	return end
+}
+
+// End stops the manager and the provider, so that nothing of the world is left.
+func (w *World) End() {
+	w.Stop()
+	close(w.Provider.over)
+	synctest.Wait()
+}
+
 // Restart kills the manager as it stands, cuts the power and starts the next
 // epoch on what was stored.
 func (w *World) Restart() {
@@ -196,11 +212,16 @@ func (w *World) Restart() {
 }
 
 // Until lets virtual time pass until cond holds; the test fails after limit.
+// A manager that died by CrashAt is started again.
 func (w *World) Until(what string, limit time.Duration, cond func() bool) {
 	w.T.Helper()
 	end := time.Now().Add(limit)
 	for {
 		synctest.Wait()
+		if w.Crashed() {
+			w.Restart()
+			continue
+		}
 		if cond() {
 			return
 		}
@@ -228,4 +249,15 @@ func mustJSON(v any) json.RawMessage {
 		panic(err)
 	}
 	return b
+}
+
+// scratch is a directory for the test, in memory where there is such a place:
+// the engine syncs what it stages, which says nothing here and costs a lot.
+func scratch(t testing.TB) string {
+	dir, err := os.MkdirTemp("/dev/shm", "berth-sagas-")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	return dir
 }
