@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"berth/aggregates"
-	"berth/aggregates/goal"
 	"berth/aggregates/instance"
 	"berth/commands/plane"
 	"berth/commands/service"
@@ -196,13 +195,9 @@ func (m *Manager) openEngine(context.Context) error {
 	m.engine = sagas.NewEngine(sagas.Options{
 		Log: m.log, Shelf: m.shelf, Drivers: m.drivers, Self: m.writer, Caller: m.dir.Identity.Caller, IDs: m.ids,
 		Now: m.clock.Now, Jitter: rand.Float64, MaterialDir: m.dir.File(materialDir), ExportsDir: m.dir.File(exportsDir),
-		Logger: m.logger, CheckEpoch: m.fence.Check, Continue: m.continueGoal, Hook: m.opts.Hook,
+		Logger: m.logger, CheckEpoch: m.fence.Check, Continue: m.plane.Continue, Hook: m.opts.Hook,
 	})
 	return nil
-}
-
-func (m *Manager) continueGoal(ctx context.Context, b events.Boundary, _ goal.State) error {
-	return m.plane.ContinueSpawn(ctx, b)
 }
 
 // serve begins to answer commands.
