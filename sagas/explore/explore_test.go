@@ -10,7 +10,7 @@ import (
 )
 
 var (
-	budget = flag.Int("explore.budget", 0, "faults, crashes, commands and changes on one path; 0 runs the small walks")
+	budget = flag.Int("explore.budget", 0, "faults, crashes, commands and changes on one path; 0 runs the small walks, 1 takes seconds, 2 is without an end in sight")
 	limit  = flag.Int("explore.limit", 60_000, "most states of one walk")
 )
 
@@ -19,7 +19,7 @@ var (
 func TestEveryStateKeepsTheLaws(t *testing.T) {
 	walks := []Budget{
 		{}, {Faults: 2}, {Faults: 1, Crashes: 1}, {Crashes: 1, Commands: 1}, {Faults: 1, Commands: 2}, {Commands: 3},
-		{Faults: 1, Changes: 1}, {Crashes: 1, Changes: 1, Commands: 1}, {Faults: 1, Crashes: 1, Commands: 1},
+		{Faults: 1, Changes: 1}, {Crashes: 1, Changes: 1}, {Changes: 1, Commands: 1}, {Faults: 1, Crashes: 1, Commands: 1},
 	}
 	if n := *budget; n > 0 {
 		walks = []Budget{{n, n, n, n}}
