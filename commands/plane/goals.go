@@ -62,16 +62,21 @@ func (p *Plane) step(ctx context.Context, b events.Boundary, g goal.State) (goal
 	return p.plan(ctx, b, g)
 }
 
-// ContinueSpawn goes on with a goal that was accepted and, because of a crash,
-// got no seat or no operation. It is idempotent; the engine calls it at start
-// for every open goal that this instance holds. An error is worth a retry.
-func (p *Plane) ContinueSpawn(ctx context.Context, b events.Boundary) error {
+// Continue goes on with a goal that was accepted and, because of a crash, got
+// no seat or no operation. It is idempotent; the engine calls it for every open
+// goal that this instance holds. An error is worth a retry.
+func (p *Plane) Continue(ctx context.Context, b events.Boundary, g goal.State) error {
+	_, _, err := p.step(ctx, b, g)
+	return err
+}
+
+// reload continues a goal as it now is.
+func (p *Plane) reload(ctx context.Context, b events.Boundary) error {
 	g, _, err := p.Shelf.Goal(ctx, b)
 	if err != nil {
 		return err
 	}
-	_, _, err = p.step(ctx, b, g)
-	return err
+	return p.Continue(ctx, b, g)
 }
 
 // again continues a goal in the background until that succeeds or the plane is
@@ -96,7 +101,7 @@ func (p *Plane) again(b events.Boundary) {
 			case <-time.After(wait):
 			}
 			ctx, cancel := context.WithTimeout(p.ctx, carryFor)
-			err := p.ContinueSpawn(ctx, b)
+			err := p.reload(ctx, b)
 			cancel()
 			if err == nil {
 				return

@@ -106,34 +106,38 @@ func (p *Plane) planned(seat aggregates.Seat, b events.Boundary, op events.Opera
 	case events.VerbCheckpoint:
 		e.Arguments.CheckpointID = string(op)
 	case events.VerbExport:
+		e.Arguments.MaxBytes = req.MaxBytes
 		if _, err := seat.Plan(e, p.Now()); err != nil {
 			return nil, err // what can't be exported at all is refused as that
 		}
-		id, err := checkpointOf(seat, req.Checkpoint)
-		if err != nil {
-			return nil, err
+		if req.Checkpoint == "" {
+			req.Checkpoint = newestCheckpoint(seat.Environment)
 		}
-		req.Checkpoint = id
-		e.Arguments.CheckpointID, e.Arguments.MaxBytes = id, req.MaxBytes
+		if req.Checkpoint == "" {
+			return nil, fault.New(fault.FailedPrecondition, "%s has no checkpoint to export", seat.Alias).WithHint("`berth checkpoint %s` makes one", seat.Alias)
+		}
+		e.Arguments.CheckpointID = req.Checkpoint
 	}
 	return seat.Plan(e, p.Now())
 }
 
-// checkpointOf finds the checkpoint that is meant: that id, or the newest.
-func checkpointOf(seat aggregates.Seat, id string) (string, error) {
-	all := seat.Environment.Checkpoints
-	if id == "" && len(all) > 0 {
-		return all[len(all)-1].ID, nil
+// newestCheckpoint is the one that an export without a choice means: the last
+// that is asked for, else the last that was made.
+func newestCheckpoint(e environment.State) string {
+	id := ""
+	if n := len(e.Checkpoints); n > 0 {
+		id = e.Checkpoints[n-1].ID
 	}
-	for _, c := range all {
-		if c.ID == id {
-			return id, nil
+	ops := e.Queue
+	if e.Operation != nil {
+		ops = append([]environment.Operation{*e.Operation}, ops...)
+	}
+	for _, o := range ops {
+		if o.Verb == events.VerbCheckpoint {
+			id = o.Arguments.CheckpointID
 		}
 	}
-	if id == "" {
-		return "", fault.New(fault.FailedPrecondition, "%s has no checkpoint to export", seat.Alias).WithHint("`berth checkpoint %s` makes one", seat.Alias)
-	}
-	return "", fault.New(fault.NotFound, "%s has no checkpoint %s", seat.Alias, id).WithHint("`berth inspect %s` lists its checkpoints", seat.Alias)
+	return id
 }
 
 // plan queues the operation of an accepted goal, once. A refusal now ends the

@@ -35,7 +35,16 @@ func (p *Plane) wait(ctx context.Context, c *call, in commands.WaitInput) (comma
 		}
 		look = func(v *projections.Views) bool { return lookGoal(v, b, in, &out) }
 	} else {
-		look = func(v *projections.Views) bool { return lookName(v, c.owner(), in, &out) }
+		// The fold must have what was acknowledged before this request: what is
+		// waited for may be what was asked for just now.
+		seat, err := p.Shelf.Seat(ctx, c.owner(), events.Alias(in.Name))
+		if err == nil {
+			err = p.Views.WaitFor(ctx, seat.Sequence)
+		}
+		if err != nil && fault.CodeOf(err) != fault.DeadlineExceeded {
+			return out, err
+		}
+		look = func(v *projections.Views) bool { return v.Sequence() >= seat.Sequence && lookName(v, c.owner(), in, &out) }
 	}
 	err := p.Views.Until(ctx, func(v *projections.Views) bool {
 		out.AsOf = v.Sequence()
