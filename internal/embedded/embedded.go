@@ -45,7 +45,8 @@ type Options struct {
 	StartWait time.Duration
 	// Configure may change the server's options last, for accounts and TLS.
 	Configure func(*server.Options)
-	// Logger takes the server's log; nil throws it away.
+	// Logger takes the server's notices, warnings and errors; nil throws them
+	// away. Its Fatalf is never called.
 	Logger server.Logger
 }
 
@@ -62,7 +63,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 		ServerName: orDefault(o.Name, "berth"), JetStream: true, StoreDir: o.StoreDir,
 		SyncAlways: o.SyncAlways, SyncInterval: orDefault(o.SyncInterval, GroupSyncInterval),
 		DontListen: !o.Listen, Host: orDefault(o.Host, "127.0.0.1"), Port: orDefault(o.Port, server.RANDOM_PORT),
-		MaxPayload: orDefault(o.MaxPayload, DefaultMaxPayload), NoSigs: true, NoLog: o.Logger == nil,
+		MaxPayload: orDefault(o.MaxPayload, DefaultMaxPayload), NoSigs: true, NoLog: true,
 		JetStreamMaxStore: DefaultMaxStore, JetStreamMaxMemory: DefaultMaxMemory,
 		JetStreamLimits: server.JSLimitOpts{MaxBatchInflightPerStream: maxBatchesInflight},
 	}
@@ -73,9 +74,8 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.Logger != nil {
-		s.SetLoggerV2(o.Logger, false, false, false)
-	}
+	log := newRecorder(o.Logger)
+	s.SetLoggerV2(log, false, false, false)
 	started := make(chan bool, 1)
 	go func() {
 		s.Start()
@@ -85,6 +85,9 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	case <-ctx.Done():
 		s.Shutdown()
 		return nil, ctx.Err()
+	case <-log.fatal:
+		s.Shutdown()
+		return nil, errors.New("the embedded server did not start: " + log.text)
 	case ok := <-started:
 		if !ok || !s.JetStreamEnabled() {
 			s.Shutdown()
