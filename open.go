@@ -118,11 +118,13 @@ func (m *Manager) register(ctx context.Context) error {
 	return m.keeper.admitLoss(ctx)
 }
 
-// hostFacts are those of the first provider that can tell, and which engines
-// there are; a host that no provider knows offers nothing.
+// hostFacts are those of the first provider that can tell, the process driver
+// before others, with the engines of all; a host that no provider knows offers
+// nothing.
 func (m *Manager) hostFacts(ctx context.Context) events.HostFacts {
 	name, _ := os.Hostname()
 	facts := events.HostFacts{Host: orElse(name, "unknown"), Architecture: runtime.GOARCH, OS: runtime.GOOS, ObservedAt: events.MillisUTC(m.clock.Now())}
+	var engines []events.Engine
 	for _, n := range m.drivers.Names() {
 		e, err := m.drivers.Get(n)
 		if err != nil {
@@ -133,11 +135,12 @@ func (m *Manager) hostFacts(ctx context.Context) events.HostFacts {
 			m.logger.Warn("a provider can't tell of its host", "provider", n, "reason", err)
 			continue
 		}
-		if n == process.Name || len(facts.Engines) == 0 {
-			f.Engines, facts = facts.Engines, f
+		if n == process.Name || len(engines) == 0 {
+			facts = f
 		}
-		facts.Engines = append(facts.Engines, events.Engine{Name: n})
+		engines = append(engines, f.Engines...)
 	}
+	facts.Engines = engines
 	return facts
 }
 
