@@ -1,0 +1,32 @@
+// Command berth is the program: a manager of agent environments, and the
+// client that talks to one. `berth help` says what it can do.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"berth/events/fault"
+	"berth/internal/cli"
+	"berth/providers/process"
+)
+
+func main() {
+	// The program is also the custodian of an environment and the first
+	// process inside it; those roles know nothing of what follows.
+	if handled, code := process.Main(os.Args[1:]); handled {
+		os.Exit(code)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-signals
+		cancel()
+		<-signals // a second one: at once
+		os.Exit(int(fault.ExitInterrupted))
+	}()
+	os.Exit(cli.Run(ctx, cli.Program{Args: os.Args[1:], Env: os.Getenv, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}))
+}

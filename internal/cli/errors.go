@@ -1,0 +1,76 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"berth/events/fault"
+)
+
+// errorBody is an error as a script reads it. Every field is always there.
+type errorBody struct {
+	Code      fault.Code     `json:"code"`
+	Message   string         `json:"message"`
+	Hint      string         `json:"hint"`
+	Outcome   fault.Outcome  `json:"outcome"`
+	Retryable bool           `json:"retryable"`
+	Details   []fault.Detail `json:"details"`
+	ID        string         `json:"id"`
+}
+
+// printError says what went wrong on standard error: two lines for a person,
+// one JSON line with -o json or jsonl.
+func (a *app) printError(e *fault.Error) {
+	if a.machine() {
+		b := errorBody{e.Code, e.Message, e.Hint, e.Outcome, e.Retryable, e.Details, e.ID}
+		if b.Details == nil {
+			b.Details = []fault.Detail{}
+		}
+		line, err := json.Marshal(map[string]errorBody{"error": b})
+		if err == nil {
+			fmt.Fprintf(a.Stderr, "%s\n", line)
+			return
+		}
+	}
+	fmt.Fprintf(a.Stderr, "berth: error: %s\n", oneLine(e.Message))
+	if e.Outcome == fault.Unknown && fault.ExitOf(e) == fault.ExitUncertain {
+		fmt.Fprintln(a.Stderr, "the outcome is unknown: it may have been done; do not try again blindly")
+	}
+	if e.Hint != "" {
+		fmt.Fprintf(a.Stderr, "hint: %s\n", oneLine(e.Hint))
+	}
+}
+
+// oneLine keeps what others wrote from drawing on the terminal.
+func oneLine(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\t' {
+			return ' '
+		}
+		if r < 0x20 || r == 0x7f || r >= 0x80 && r < 0xa0 {
+			return '?'
+		}
+		return r
+	}, s)
+}
+
+// machine says that a script reads the output. The arguments are looked at
+// too, since an error in them may come before the flag was read.
+func (a *app) machine() bool {
+	if a.output != "" && a.output != formatTable {
+		return a.output == formatJSON || a.output == formatLines
+	}
+	for i, s := range a.Args {
+		if s == "--" {
+			break
+		}
+		if s == "-ojson" || s == "-o=json" || s == "--output=json" || s == "-ojsonl" || s == "--output=jsonl" {
+			return true
+		}
+		if (s == "-o" || s == "--output") && i+1 < len(a.Args) && strings.HasPrefix(a.Args[i+1], "json") {
+			return true
+		}
+	}
+	return false
+}

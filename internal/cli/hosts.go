@@ -1,0 +1,162 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"berth/commands"
+	"berth/projections"
+)
+
+func (a *app) hostsCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "hosts", Short: "What the hosts have, and what is free", Args: args(), Example: "  berth hosts -o json",
+		RunE: func(c *cobra.Command, _ []string) error {
+			ctx, cancel := a.bounded(c.Context())
+			defer cancel()
+			r, err := ask(ctx, a, commands.Hosts, commands.Empty{})
+			if err != nil {
+				return err
+			}
+			return list(a, r, r.Instances, func(w io.Writer) {
+				t := a.table("PROVIDER", "HOST", "ARCH", "CPUS", "FREE", "MEMORY", "FREE", "DISK", "FREE", "SLOTS FREE")
+				for _, name := range slices.Sorted(maps.Keys(r.Providers)) {
+					f, free := r.Providers[name], r.Headroom[name]
+					t.add(name, f.Host, f.Architecture, f.Allocatable.CPUs.String(), free.CPUs.String(), mib(f.Allocatable.MemoryMiB), mib(free.MemoryMiB),
+						gib(f.Allocatable.DiskGiB), gib(free.DiskGiB), strconv.FormatInt(free.Slots, 10))
+				}
+				t.print(w)
+				fmt.Fprintln(w)
+				t = a.table("INSTANCE", "PHASE", "EPOCH", "VERSION", "ENVIRONMENTS", "CPUS HELD", "MEMORY HELD")
+				for _, h := range r.Instances {
+					t.add(string(h.Instance), string(h.Phase), strconv.FormatUint(h.Epoch, 10), h.Version, strconv.FormatInt(h.Reserved.Environments, 10), h.Reserved.CPUs.String(), mib(h.Reserved.MemoryMiB))
+				}
+				t.print(w)
+			})
+		},
+	}
+}
+
+func mib(n int64) string { return strconv.FormatInt(n, 10) + "MiB" }
+func gib(n int64) string { return strconv.FormatInt(n, 10) + "GiB" }
+
+// maxRateCard bounds the file of --rates, in bytes.
+const maxRateCard = 64 << 10
+
+func (a *app) usageCommand() *cobra.Command {
+	var in commands.UsageInput
+	var rates string
+	c := &cobra.Command{
+		Use: "usage", Short: commands.Usage.Doc, Args: args(), Example: "  berth usage\n  berth usage --by-environment --rates rates.json",
+		Long: `What was used: CPU-hours, GiB-hours and, with a rate card, what it cost. Reservations
+are counted, from the claim of a name to the proof of its end. A rate card is JSON:
+{"currency":"EUR","default":{"cpuHour":"0.04","memoryGiBHour":"0.005","diskGiBHour":"0"},"providers":{}}`,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if rates != "" {
+				card, err := readRates(rates)
+				if err != nil {
+					return err
+				}
+				in.Rates = card
+			}
+			ctx, cancel := a.bounded(c.Context())
+			defer cancel()
+			r, err := ask(ctx, a, commands.Usage, in)
+			if err != nil {
+				return err
+			}
+			return a.sayUsage(r)
+		},
+	}
+	c.Flags().BoolVar(&in.ByEnvironment, "by-environment", false, "a row for every environment instead of one for every owner")
+	c.Flags().StringVar(&rates, "rates", "", "file with a rate card")
+	return c
+}
+
+func readRates(file string) (*projections.RateCard, error) {
+	raw, err := readInput(file, maxRateCard)
+	if err != nil {
+		return nil, err
+	}
+	var card projections.RateCard
+	d := json.NewDecoder(strings.NewReader(string(raw)))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&card); err != nil {
+		return nil, usage("--rates %s is not a rate card: %s", clip(file), err).WithHint("berth help usage")
+	}
+	return &card, nil
+}
+
+func (a *app) sayUsage(r commands.UsageResult) error {
+	if r.Environments != nil {
+		return list(a, r, r.Environments, func(w io.Writer) {
+			t := a.table("NAME", "PROVIDER", "CPU-HOURS", "GIB-HOURS", "DISK-HOURS", "COST", "OPEN", "ENVIRONMENT")
+			for _, e := range r.Environments {
+				t.add(string(e.Alias), e.Provider, e.CPUHours, e.MemoryGiBHours, e.DiskGiBHours, cost(e.Cost, r.Currency), strconv.FormatBool(e.Open), string(e.Environment))
+			}
+			t.print(w)
+		})
+	}
+	return list(a, r, r.Owners, func(w io.Writer) {
+		t := a.table("OWNER", "ENVIRONMENTS", "CPU-HOURS", "GIB-HOURS", "DISK-HOURS", "COST")
+		for _, o := range r.Owners {
+			t.add(string(o.Owner), strconv.Itoa(o.Environments), o.CPUHours, o.MemoryGiBHours, o.DiskGiBHours, cost(o.Cost, r.Currency))
+		}
+		t.print(w)
+	})
+}
+
+func cost(amount, currency string) string {
+	if amount == "" {
+		return ""
+	}
+	return strings.TrimSpace(amount + " " + currency)
+}
+
+func (a *app) statusCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "status", Short: "How the manager is", Args: args(), Example: "  berth status -o json",
+		RunE: func(c *cobra.Command, _ []string) error {
+			ctx, cancel := a.bounded(c.Context())
+			defer cancel()
+			r, err := ask(ctx, a, commands.Status, commands.Empty{})
+			if err != nil {
+				return err
+			}
+			return a.show(r, func(w io.Writer) {
+				facts(w, "instance", string(r.InstanceID), "epoch", strconv.FormatUint(r.Epoch, 10), "space", string(r.Space), "version", r.Version,
+					"durability", r.Durability, "providers", strings.Join(r.Providers, ", "), "started", r.StartedAt,
+					"log", fmt.Sprintf("%d commits, %d events on %d boundaries", r.Counts.Commits, r.Counts.Events, r.Counts.Boundaries),
+					"as of", fmt.Sprintf("%d of %d", r.AsOf, r.Tip))
+			})
+		},
+	}
+}
+
+func (a *app) describeCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "describe", Short: "The commands that the manager serves, with their schemas", Args: args(), Example: "  berth describe -o json",
+		RunE: func(c *cobra.Command, _ []string) error {
+			ctx, cancel := a.bounded(c.Context())
+			defer cancel()
+			r, err := ask(ctx, a, commands.Describe, commands.Empty{})
+			if err != nil {
+				return err
+			}
+			return a.show(r, func(w io.Writer) {
+				t := a.table("COMMAND", "KIND", "TARGET", "CAPABILITY", "WHAT IT DOES")
+				for _, x := range commands.Table {
+					t.add(x.Name, string(x.Kind), string(x.Target), string(x.Capability), x.Doc)
+				}
+				t.print(w)
+			})
+		},
+	}
+}

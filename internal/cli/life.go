@@ -1,0 +1,249 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"berth/aggregates"
+	"berth/aggregates/environment"
+	"berth/commands"
+	"berth/commands/client"
+	"berth/events/fault"
+)
+
+// seatFlags is what every verb on one name takes.
+type seatFlags struct {
+	uid  string
+	dry  bool
+	wait waitFlags
+}
+
+func (f *seatFlags) flags(c *cobra.Command) {
+	c.Flags().StringVar(&f.uid, "uid", "", "only if this is the name's current lifecycle uid")
+	c.Flags().BoolVar(&f.dry, "dry-run", false, "print the events that would be appended, and append nothing")
+	f.wait.flags(c, true)
+}
+
+func (f *seatFlags) named(in []string) commands.Named { return commands.Named{Name: in[0], UID: f.uid} }
+
+// verb describes a write on one name.
+type verb[In commands.Input] struct {
+	use, short, long, example string
+	command                   commands.Command[In, commands.WriteResult]
+	input                     func(f *seatFlags, in []string) (In, error)
+	flags                     func(c *cobra.Command)
+	// until are the statuses that end the wait; empty: the operation's end.
+	until []aggregates.Status
+	said  func(r commands.WriteResult) string
+	next  string // with %s for the name
+}
+
+func verbCommand[In commands.Input](a *app, v verb[In]) *cobra.Command {
+	var f seatFlags
+	c := &cobra.Command{
+		Use: v.use + " NAME", Short: v.short, Long: v.long, Example: v.example, Args: args("NAME"), ValidArgsFunction: a.completeNames,
+		RunE: func(c *cobra.Command, in []string) error {
+			input, err := v.input(&f, in)
+			if err != nil {
+				return err
+			}
+			if err := input.Check(); err != nil {
+				return err
+			}
+			return runVerb(c, a, v, &f, input)
+		},
+	}
+	f.flags(c)
+	if v.flags != nil {
+		v.flags(c)
+	}
+	return c
+}
+
+func runVerb[In commands.Input](c *cobra.Command, a *app, v verb[In], f *seatFlags, in In) error {
+	ctx, cancel := a.bounded(c.Context())
+	defer cancel()
+	l, err := a.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer l.close()
+	if f.dry {
+		return dryRun(ctx, a, l, v.command, in)
+	}
+	r, err := client.Call(ctx, l.Client, v.command, in, a.callOptions()...)
+	if err != nil {
+		return err
+	}
+	waited, _ := f.wait.wanted(c, true)
+	if waited {
+		a.say("accepted; waiting for %s of %s to end ...", v.use, r.Name)
+		if err := awaitWrite(ctx, l, v.use, v.until, &r); err != nil {
+			return err
+		}
+	}
+	return a.show(r, func(w io.Writer) {
+		if !waited {
+			fmt.Fprintf(w, "%s of %s is accepted, at sequence %d\nnext: berth inspect %s\n", v.use, r.Name, r.Sequence, r.Name)
+			return
+		}
+		fmt.Fprintln(w, oneLine(v.said(r)))
+		if v.next != "" {
+			fmt.Fprintf(w, "next: "+v.next+"\n", r.Name)
+		}
+	})
+}
+
+// awaitWrite waits for the end of what was accepted, and puts into r how the
+// name stands then. An operation that was refused is an error, and so is one
+// whose answer was lost: it is held, and the wait would have no end.
+func awaitWrite(ctx context.Context, l *link, what string, until []aggregates.Status, r *commands.WriteResult) error {
+	var got commands.WaitResult
+	var err error
+	switch {
+	case len(until) > 0:
+		got, err = l.WaitStatus(ctx, r.Name, r.UID, r.Sequence, until...)
+	case r.Operation == "":
+		return nil
+	default:
+		got, err = l.WaitOperation(ctx, r.Name, r.UID, r.Operation, r.Sequence)
+	}
+	if err != nil {
+		return err
+	}
+	if got.Status != "" {
+		r.Status = got.Status
+	}
+	op := got.Operation
+	switch {
+	case op == nil || op.ID != r.Operation:
+		return stopped(what, until, r)
+	case op.State == environment.Refused && op.Fault != nil:
+		return op.Fault
+	case op.State == environment.Excluded:
+		return fault.New(fault.FailedPrecondition, "%s of %s was not done: it is proved that it never will be", what, r.Name).WithHint("you may ask again")
+	case op.State == environment.Uncertain:
+		return uncertain(what, r)
+	}
+	return stopped(what, until, r)
+}
+
+// stopped is the error of a wait that ended somewhere else than was asked for.
+func stopped(what string, until []aggregates.Status, r *commands.WriteResult) error {
+	if len(until) == 0 || r.Status == until[0] {
+		return nil
+	}
+	switch r.Status {
+	case aggregates.StatusUncertain:
+		return uncertain(what, r)
+	case aggregates.StatusWrittenOff:
+		return nil
+	}
+	return fault.New(fault.FailedPrecondition, "%s of %s did not come to its end: it is %s", what, r.Name, r.Status).
+		WithOutcome(fault.Executed).WithHint("berth history %s", r.Name)
+}
+
+func uncertain(what string, r *commands.WriteResult) error {
+	return fault.New(fault.Unavailable, "the answer to %s of %s was lost: it is uncertain and held until it is proved what became of it", what, r.Name).
+		WithOutcome(fault.Unknown).WithDetail("berth.operation-uncertain", "name", string(r.Name), "operation", string(r.Operation)).
+		WithHint("do not do it again under another name; `berth inspect %s` shows what is known", r.Name)
+}
+
+func (a *app) plainVerb(c commands.Command[commands.SeatInput, commands.WriteResult], said, next string, until ...aggregates.Status) *cobra.Command {
+	return verbCommand(a, verb[commands.SeatInput]{
+		use: c.Name, short: c.Doc, example: "  berth " + c.Name + " demo", command: c, until: until, next: next,
+		input: func(f *seatFlags, in []string) (commands.SeatInput, error) {
+			return commands.SeatInput{Named: f.named(in)}, nil
+		},
+		said: func(r commands.WriteResult) string {
+			if !r.Changed {
+				return string(r.Name) + " " + said + " already"
+			}
+			return string(r.Name) + " " + said
+		},
+	})
+}
+
+func (a *app) provisionCommand() *cobra.Command {
+	return a.plainVerb(commands.Provision, "is provisioned", "berth start %s")
+}
+
+func (a *app) startCommand() *cobra.Command {
+	return a.plainVerb(commands.Start, "is running", "berth logs %s -f", aggregates.StatusRunning, aggregates.StatusStopped, aggregates.StatusFailed,
+		aggregates.StatusUncertain, aggregates.StatusRetired)
+}
+
+func (a *app) pauseCommand() *cobra.Command {
+	return a.plainVerb(commands.Pause, "is paused; its lifetime runs on", "berth resume %s")
+}
+
+func (a *app) resumeCommand() *cobra.Command {
+	return a.plainVerb(commands.Resume, "is running", "berth logs %s -f")
+}
+
+func (a *app) extendCommand() *cobra.Command {
+	var by, until string
+	return verbCommand(a, verb[commands.ExtendInput]{
+		use: "extend", short: commands.Extend.Doc, example: "  berth extend demo --by 30m\n  berth extend demo --until 2026-12-31T18:00:00Z", command: commands.Extend,
+		flags: func(c *cobra.Command) {
+			c.Flags().StringVar(&by, "by", "", "how much longer, such as 30m")
+			c.Flags().StringVar(&until, "until", "", "until when: RFC 3339, or a duration from now")
+		},
+		input: func(f *seatFlags, in []string) (commands.ExtendInput, error) {
+			x := commands.ExtendInput{Named: f.named(in), By: by}
+			if until != "" {
+				t, err := parseTime("--until", until, time.Now())
+				if err != nil {
+					return x, err
+				}
+				x.Until = t.Format(time.RFC3339)
+			}
+			return x, nil
+		},
+		said: func(r commands.WriteResult) string { return fmt.Sprintf("%s lives until %s", r.Name, r.Deadline) },
+		next: "berth inspect %s",
+	})
+}
+
+func (a *app) retireCommand() *cobra.Command {
+	var grace string
+	return verbCommand(a, verb[commands.RetireInput]{
+		use: "retire", short: commands.Retire.Doc, example: "  berth retire demo\n  berth retire demo --grace 30s", command: commands.Retire,
+		long: `End a life: stop the seat, prove that it exited, revoke its credentials, destroy the
+environment, and only then free the name. While an operation is uncertain, the end
+is queued behind it.`,
+		flags: func(c *cobra.Command) {
+			c.Flags().StringVar(&grace, "grace", "", "how long the seat may take to stop before it is killed (default 10s)")
+		},
+		input: func(f *seatFlags, in []string) (commands.RetireInput, error) {
+			return commands.RetireInput{Named: f.named(in), Grace: grace}, nil
+		},
+		until: []aggregates.Status{aggregates.StatusRetired, aggregates.StatusWrittenOff, aggregates.StatusHeld},
+		said: func(r commands.WriteResult) string {
+			return string(r.Name) + " is retired; its name is free, its history stays"
+		},
+		next: "berth history %s",
+	})
+}
+
+func (a *app) writeOffCommand() *cobra.Command {
+	var reason string
+	return verbCommand(a, verb[commands.WriteOffInput]{
+		use: "write-off", short: commands.WriteOff.Doc, example: "  berth write-off demo --reason 'the provider account was closed'", command: commands.WriteOff,
+		long: `Give up an environment whose operation stays uncertain. Its name and reservation are
+freed without proof; it goes on being looked for, and is destroyed when it is found.
+History, usage and doctor show it for ever. Be sure that two of it would do no harm.`,
+		flags: func(c *cobra.Command) { c.Flags().StringVar(&reason, "reason", "", "why; history shows it for ever") },
+		input: func(f *seatFlags, in []string) (commands.WriteOffInput, error) {
+			return commands.WriteOffInput{Named: f.named(in), Reason: reason}, nil
+		},
+		said: func(r commands.WriteResult) string {
+			return fmt.Sprintf("%s is written off: environment %s goes on being looked for", r.Name, r.Environment)
+		},
+		next: "berth history %s",
+	})
+}

@@ -1,0 +1,215 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"berth/aggregates"
+	"berth/commands"
+	"berth/commands/client"
+	"berth/events"
+	"berth/events/fault"
+)
+
+// glance is how long a spawn is watched for a person who did not say --wait.
+const glance = 15 * time.Second
+
+// spawnFlags is what spawn and reserve take.
+type spawnFlags struct {
+	in      commands.SpawnInput
+	image   string
+	network string
+	options []string
+	wait    waitFlags
+	dry     bool
+}
+
+func (a *app) spawnCommand() *cobra.Command {
+	var f spawnFlags
+	c := &cobra.Command{
+		Use: "spawn NAME [flags] [-- COMMAND...]", Short: "Make an environment and run a command in it", Args: nameAndCommand,
+		Long: `Make an environment and take it all the way to a running seat: reserve, provision,
+start, ready. It answers when the work is accepted, which is durable; --wait waits
+until the seat is ready. Give --goal to make it repeatable: the same id with the
+same input is the same goal for ever.`,
+		Example: "  berth spawn demo --ttl 1h -- sh -c 'while :; do date; sleep 1; done'\n  berth spawn build --provider process --cpus 2 --memory 1GiB --wait -- make",
+		RunE: func(c *cobra.Command, in []string) error {
+			if err := f.read(in); err != nil {
+				return err
+			}
+			return a.spawn(c, commands.Spawn, &f)
+		},
+	}
+	f.flags(c)
+	return c
+}
+
+func (a *app) reserveCommand() *cobra.Command {
+	var f spawnFlags
+	c := &cobra.Command{
+		Use: "reserve NAME [flags] [-- COMMAND...]", Short: "Take a name and reserve at the provider, and go no further", Args: nameAndCommand,
+		Example: "  berth reserve demo --ttl 1h -- sh -c date\n  berth provision demo\n  berth start demo",
+		RunE: func(c *cobra.Command, in []string) error {
+			if err := f.read(in); err != nil {
+				return err
+			}
+			return a.spawn(c, commands.Reserve, &f)
+		},
+	}
+	f.flags(c)
+	return c
+}
+
+func (f *spawnFlags) flags(c *cobra.Command) {
+	fl := c.Flags()
+	fl.StringVar(&f.in.Provider, "provider", "", "registered provider (default "+commands.DefaultProvider+")")
+	fl.StringVar(&f.image, "image", "", "what it is made from: template:NAME or oci:PATH (default template:host)")
+	fl.StringVar(&f.in.CPUs, "cpus", "", "exact decimal number of CPUs (default "+commands.DefaultCPUs+")")
+	fl.StringVar(&f.in.Memory, "memory", "", "memory, such as 512MiB (default "+commands.DefaultMemory+")")
+	fl.StringVar(&f.in.Disk, "disk", "", "disk, such as 10GiB; not limited if absent")
+	fl.StringVar(&f.network, "network", "", "network of the provider, such as none; its default if absent")
+	fl.StringVar(&f.in.TTL, "ttl", "", "lifetime from acceptance, such as 1h; none for no end (default 1h)")
+	fl.StringVar(&f.in.Ready, "ready", "", "readiness deadline (default 2m)")
+	fl.StringVar(&f.in.Goal, "goal", "", "id of the goal: the same id is the same goal for ever")
+	fl.StringArrayVar(&f.options, "option", nil, "NAME=VALUE for the provider, never a secret; may be repeated")
+	fl.BoolVar(&f.dry, "dry-run", false, "print the events that would be appended, and append nothing")
+	f.wait.flags(c, false)
+}
+
+// read turns flags and arguments into the input, and refuses what can't be
+// meant before anything is asked.
+func (f *spawnFlags) read(in []string) error {
+	f.in.Name, f.in.Command = in[0], in[1:]
+	if f.image != "" {
+		kind, ref, ok := strings.Cut(f.image, ":")
+		if !ok {
+			return usage("--image %q is neither template:NAME nor oci:PATH", clip(f.image))
+		}
+		f.in.Image = &commands.ImageInput{Kind: kind, Reference: ref}
+	}
+	if f.network != "" {
+		f.in.Network = &f.network
+	}
+	for _, o := range f.options {
+		name, value, ok := strings.Cut(o, "=")
+		if !ok || name == "" {
+			return usage("--option is not NAME=VALUE")
+		}
+		if f.in.Options == nil {
+			f.in.Options = map[string]string{}
+		}
+		if _, twice := f.in.Options[name]; twice {
+			return usage("--option %s is given twice", clip(name))
+		}
+		f.in.Options[name] = value
+	}
+	return f.in.Check()
+}
+
+// nameAndCommand accepts NAME [-- COMMAND...]; a command without the dashes is
+// a mistake that is easy to make and hard to see.
+func nameAndCommand(c *cobra.Command, in []string) error {
+	dash := c.ArgsLenAtDash()
+	switch {
+	case len(in) == 0 || dash == 0:
+		return usage("%s: NAME is missing", c.CommandPath()).WithHint("%s", c.UseLine())
+	case dash < 0 && len(in) > 1, dash > 1:
+		return usage("%s: %q is one argument too many", c.CommandPath(), clip(in[1])).WithHint("write -- before the command: %s NAME -- %s", c.CommandPath(), clip(strings.Join(in[1:], " ")))
+	}
+	return nil
+}
+
+func (a *app) spawn(c *cobra.Command, cmd commands.Command[commands.SpawnInput, commands.SpawnResult], f *spawnFlags) error {
+	ctx, cancel := a.bounded(c.Context())
+	defer cancel()
+	l, err := a.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer l.close()
+	if f.dry {
+		return dryRun(ctx, a, l, cmd, f.in)
+	}
+	r, err := client.Call(ctx, l.Client, cmd, f.in, a.callOptions()...)
+	if err != nil {
+		return err
+	}
+	wait, explicit := f.wait.wanted(c, !a.machine())
+	if wait {
+		a.say("accepted as goal %s; waiting for %s to be ready ...", r.GoalID, r.Name)
+		if err := a.waitSpawn(ctx, l, &r, explicit); err != nil {
+			return err
+		}
+	}
+	if err := a.show(r, func(w io.Writer) { sayspawned(w, cmd.Name, r) }); err != nil {
+		return err
+	}
+	return endOf(r.State, r.Fault)
+}
+
+// waitSpawn waits for the goal's end. Without --wait it only glances: not
+// longer than that, and not once the answer of the provider is lost.
+func (a *app) waitSpawn(ctx context.Context, l *link, r *commands.SpawnResult, explicit bool) error {
+	if !explicit {
+		short, cancel := context.WithTimeout(ctx, glance)
+		defer cancel()
+		got, err := l.WaitStatus(short, r.Name, r.UID, r.Sequence, aggregates.StatusReserved, aggregates.StatusRunning, aggregates.StatusStopped,
+			aggregates.StatusFailed, aggregates.StatusUncertain, aggregates.StatusHeld, aggregates.StatusRetired)
+		if err != nil || got.Status == aggregates.StatusUncertain || got.Status == aggregates.StatusHeld {
+			return ctx.Err()
+		}
+		ctx = short
+	}
+	got, err := l.WaitGoal(ctx, r.GoalID)
+	if err != nil {
+		if !explicit {
+			return nil
+		}
+		return err
+	}
+	r.State, r.Fault = got.State, got.Fault
+	return nil
+}
+
+func sayspawned(w io.Writer, verb string, r commands.SpawnResult) {
+	switch r.State {
+	case events.GoalSucceeded:
+		ready := "is running"
+		if verb == commands.Reserve.Name {
+			ready = "is reserved"
+		}
+		fmt.Fprintf(w, "%s %s: environment %s, goal %s\n", r.Name, ready, r.Environment, r.GoalID)
+		if verb == commands.Reserve.Name {
+			fmt.Fprintf(w, "next: berth start %s\n", r.Name)
+			return
+		}
+		fmt.Fprintf(w, "next: berth logs %s -f, berth inspect %s, berth retire %s\n", r.Name, r.Name, r.Name)
+	case events.GoalStateAccepted, events.GoalStateRunning, events.GoalStateWaiting, events.GoalStateCancelling:
+		fmt.Fprintf(w, "%s is accepted: environment %s, goal %s, ready by %s\n", r.Name, r.Environment, r.GoalID, r.ReadyBy)
+		fmt.Fprintf(w, "next: berth goal %s, berth inspect %s\n", r.GoalID, r.Name)
+	default:
+		fmt.Fprintf(w, "%s: goal %s ended %s\n", r.Name, r.GoalID, r.State)
+		fmt.Fprintf(w, "next: berth history %s\n", r.Name)
+	}
+}
+
+// endOf is the error of a goal that ended otherwise than well.
+func endOf(s events.GoalState, f *fault.Error) error {
+	switch {
+	case !s.Terminal() || s == events.GoalSucceeded:
+		return nil
+	case s == events.GoalUncertain && f != nil:
+		return f.WithOutcome(fault.Unknown)
+	case f != nil:
+		return f
+	case s == events.GoalUncertain:
+		return fault.New(fault.Internal, "the goal ended uncertain").WithOutcome(fault.Unknown).
+			WithHint("nothing is sent again until it is proved what became of it: `berth history` shows each attempt")
+	}
+	return fault.New(fault.Cancelled, "the goal ended %s", s).WithOutcome(fault.Executed)
+}
