@@ -54,6 +54,7 @@ func standIn() {
 
 // The manager is killed; the seat runs on, and is taken up by proved identity.
 func TestAdoptAfterTheManagerIsKilled(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	id := r.provisioned(r.plan(loop))
 	op := r.op(id, events.VerbStart)
@@ -103,6 +104,7 @@ func ident(r *rig, id events.EnvironmentID) seatdir.Ident {
 // The custodian is killed: its seat dies with it, frozen or not, and the exit
 // is proved by identity.
 func TestAKilledCustodianTakesItsSeatAlong(t *testing.T) {
+	t.Parallel()
 	for name, options := range map[string][]string{
 		"as planned":        nil,
 		"without isolation": {OptionIsolation},
@@ -142,6 +144,7 @@ func TestAKilledCustodianTakesItsSeatAlong(t *testing.T) {
 // A pid that now belongs to somebody else is never signalled, and is no proof
 // that the seat lives.
 func TestAReusedPIDIsNotTouched(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	id, _ := r.running(r.plan("sleep 600"))
 	r.must(r.op(id, events.VerbStop))
@@ -174,6 +177,7 @@ func TestAReusedPIDIsNotTouched(t *testing.T) {
 
 // A dead manager does not mean an immortal seat.
 func TestTheCustodianEnforcesTheLifetime(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	far := time.Now().Add(time.Hour)
 	id, f := r.running(r.plan("trap '' TERM; sleep 600"), func(op *providers.Operation) { op.Expires = &far })
@@ -213,6 +217,7 @@ func TestTheCustodianEnforcesTheLifetime(t *testing.T) {
 // What has begun and was cut off by a kill is finished by the same id, or
 // fenced, and destroy goes on from anywhere.
 func TestDestroyGoesOnAfterAKill(t *testing.T) {
+	t.Parallel()
 	for _, gone := range [][]string{nil, {seatdir.FileExit}, {seatdir.FileIdent}, {seatdir.FileStart, seatdir.FileExit, seatdir.DirHome}} {
 		r := newRig(t)
 		id, _ := r.running(r.plan("sleep 600"))
@@ -240,5 +245,21 @@ func TestDestroyGoesOnAfterAKill(t *testing.T) {
 		if f := r.d.Reconcile(r.context(), op); f.Verdict != providers.Landed || f.Facts.State != events.StateAbsent {
 			t.Fatalf("after the second try: %+v", f)
 		}
+	}
+}
+
+// A power cut may lose the file that says who holds the seat; it ends the seat too.
+func TestWithoutAnIdentTheSeatHasEnded(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	id, _ := r.running(r.plan("sleep 600"))
+	r.must(r.op(id, events.VerbStop))
+	for _, name := range []string{seatdir.FileExit, seatdir.FileIdent} {
+		if err := os.Remove(r.d.seat(id).File(name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if f := r.inspect(id); f.State != events.StateStopped || f.StoppedAt == nil || f.ExitCode != nil {
+		t.Fatalf("%+v", f)
 	}
 }

@@ -15,6 +15,7 @@ import (
 // The suite shows R1-R92 on the real provider. On a machine too slow for
 // the expiry, it takes a longer one.
 func TestConformance(t *testing.T) {
+	t.Parallel()
 	plan := newRig(t).plan("while :; do echo tick; sleep 0.1; done")
 	providertest.Run(t, providertest.Options{
 		Open: func(t providertest.T) providers.Driver {

@@ -103,6 +103,7 @@ func shellImage(t *testing.T) string {
 
 // An image is the seat's root, read-only, and nothing of the host is in it.
 func TestASeatFromAnImage(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	r.needIsolation()
 	p := r.plan("")

@@ -18,6 +18,7 @@ import (
 // What a seat sees: its own processes, a read-only system, a private home and
 // tmp, no privilege, and nothing of the manager (R91).
 func TestAnIsolatedSeatSeesOnlyItsOwn(t *testing.T) {
+	t.Parallel()
 	const hidden = "/usr/share"
 	r := newRig(t, func(c *Config) { c.Hide = []string{hidden} })
 	r.needIsolation()
@@ -63,6 +64,7 @@ stat -c %u:%g $HOME | sed s/^/own=/; cat $BERTH_MATERIAL/key | tr a-z A-Z | sed 
 }
 
 func TestLimitsHold(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	g := r.d.probeHost(r.context()).Groups
 	if g.Memory == "" || g.CPU == "" {
@@ -87,6 +89,7 @@ func TestLimitsHold(t *testing.T) {
 
 // The operator names it: no namespaces, and no groups.
 func TestWithoutIsolation(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	p := r.plan("echo pid=$$ home=$HOME; sleep 600")
 	p.Options = map[string]string{OptionIsolation: "none", OptionLimits: "none"}
@@ -107,6 +110,7 @@ func TestWithoutIsolation(t *testing.T) {
 
 // R7, R8: every shortfall is a failed check, before anything is made.
 func TestPreflightRefuses(t *testing.T) {
+	t.Parallel()
 	all := cgroup.Layout{CPU: "/c", Memory: "/m", PIDs: "/p", Freezer: "/f"}
 	none, other := "none", "bridge"
 	quantity := events.MustQuantity
@@ -159,6 +163,7 @@ func TestPreflightRefuses(t *testing.T) {
 }
 
 func TestHostFacts(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	f, err := r.d.HostFacts(r.context())
 	if err != nil || f.Host == "" || f.KVM.Usable || f.Allocatable.MemoryMiB <= 0 || f.Allocatable.CPUs.IsZero() || len(f.Engines) != 1 {
@@ -167,6 +172,7 @@ func TestHostFacts(t *testing.T) {
 }
 
 func TestListNamesWhatLives(t *testing.T) {
+	t.Parallel()
 	r := newRig(t)
 	a, _ := r.running(r.plan("sleep 600"))
 	b := r.provisioned(r.plan("sleep 600"))

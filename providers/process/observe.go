@@ -129,9 +129,21 @@ func exitFacts(dir seatdir.Dir, f *events.Facts) (bool, error) {
 	return true, nil
 }
 
-func (d *Driver) observeSeat(ctx context.Context, dir seatdir.Dir, f events.Facts, locked bool) (events.Facts, error) {
+// readIdent says who holds the seat. Without the file nobody does: it is
+// written before the journal says started, and only a power cut, which ends
+// every process, can have lost it.
+func readIdent(dir seatdir.Dir) (seatdir.Ident, error) {
 	var id seatdir.Ident
-	if err := dir.ReadJSON(seatdir.FileIdent, &id); err != nil {
+	err := dir.ReadJSON(seatdir.FileIdent, &id)
+	if errors.Is(err, os.ErrNotExist) {
+		err = nil
+	}
+	return id, err
+}
+
+func (d *Driver) observeSeat(ctx context.Context, dir seatdir.Dir, f events.Facts, locked bool) (events.Facts, error) {
+	id, err := readIdent(dir)
+	if err != nil {
 		return f, err
 	}
 	h, err := identity.Open(id.Custodian)
@@ -177,8 +189,8 @@ func (d *Driver) lost(ctx context.Context, dir seatdir.Dir, f events.Facts, lock
 	if ended, err := exitFacts(dir, &f); ended || err != nil {
 		return f, err
 	}
-	var id seatdir.Ident
-	if err := dir.ReadJSON(seatdir.FileIdent, &id); err != nil {
+	id, err := readIdent(dir)
+	if err != nil {
 		return f, err
 	}
 	if h, err := identity.Open(id.Custodian); err == nil { // a new start came in between
@@ -194,7 +206,7 @@ func (d *Driver) lost(ctx context.Context, dir seatdir.Dir, f events.Facts, lock
 		return f, err
 	}
 	_ = id.Group.Remove(groupPatience)
-	_, err := exitFacts(dir, &f)
+	_, err = exitFacts(dir, &f)
 	return f, err
 }
 

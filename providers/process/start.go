@@ -46,10 +46,10 @@ func (c *call) startSeat(ctx context.Context, release func()) providers.Outcome 
 	}
 	dl, err := c.d.deadline(c.dir, c.j)
 	if err == nil && dl.At != nil {
-		err = c.dir.WriteJSON(seatdir.FileDeadline, dl)
+		err = c.dir.WriteBefore(seatdir.FileDeadline, dl)
 	}
 	if err == nil {
-		err = c.dir.WriteJSON(seatdir.FileStart, s)
+		err = c.dir.WriteBefore(seatdir.FileStart, s)
 	}
 	if err == nil {
 		err = c.record(seatdir.Entry{Standing: seatdir.Begun})

@@ -50,10 +50,12 @@ type custodian struct {
 
 	mu     sync.Mutex
 	frozen bool
+	holds  int            // connections that keep it frozen for a capture
 	ending bool           // from here nothing is frozen or asked to stop again
 	why    string         // what exit.json will say
 	wake   chan struct{}  // the deadline file may have changed
 	done   chan struct{}  // closed when the exit proof is written
+	served chan struct{}  // closed when nothing more is accepted
 	busy   sync.WaitGroup // answers under way
 }
 
@@ -68,7 +70,7 @@ func Main(path string) int {
 	unix.Umask(0o077)
 	c := &custodian{
 		dir: seatdir.Dir{Path: path}, why: seatdir.EndExited,
-		wake: make(chan struct{}, 1), done: make(chan struct{}), drain: make(chan struct{}),
+		wake: make(chan struct{}, 1), done: make(chan struct{}), served: make(chan struct{}), drain: make(chan struct{}),
 	}
 	facts, err := c.take()
 	r := Report{Facts: facts}
@@ -186,7 +188,7 @@ func (c *custodian) launch(j *seatdir.Journal) (_ *events.Facts, err error) {
 	self, err := identity.Of(os.Getpid())
 	if err == nil {
 		c.ident.Custodian, c.ident.Group = self, c.start.Group
-		err = c.dir.WriteJSON(seatdir.FileIdent, c.ident)
+		err = c.dir.WriteBefore(seatdir.FileIdent, c.ident)
 	}
 	if err != nil {
 		c.abandon()

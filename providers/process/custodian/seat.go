@@ -188,7 +188,22 @@ func (c *custodian) keep() {
 	}
 	_ = c.ln.Close()
 	close(c.done)
-	c.busy.Wait()
+	c.sayGoodbye()
+}
+
+// sayGoodbye lets those who listen have the last bytes and answers, but does
+// not wait for somebody who does not read.
+func (c *custodian) sayGoodbye() {
+	<-c.served
+	told := make(chan struct{})
+	go func() {
+		c.busy.Wait()
+		close(told)
+	}()
+	select {
+	case <-told:
+	case <-time.After(endPatience):
+	}
 }
 
 func exitCode(ws unix.WaitStatus) int {

@@ -34,6 +34,7 @@ const requestPatience = 30 * time.Second
 const deadlineCheck = time.Minute
 
 func (c *custodian) serve() {
+	defer close(c.served)
 	slots := make(chan struct{}, maxConnections)
 	for {
 		conn, err := c.ln.Accept()
@@ -46,7 +47,9 @@ func (c *custodian) serve() {
 		}
 		select {
 		case slots <- struct{}{}:
+			c.busy.Add(1)
 			go func() {
+				defer c.busy.Done()
 				defer func() { <-slots }()
 				c.answer(conn.(*net.UnixConn))
 			}()
@@ -77,11 +80,11 @@ func (c *custodian) answer(conn *net.UnixConn) {
 	first, next := c.out.span()
 	resp.From, resp.Next = max(first, r.From), next
 	c.mu.Lock()
-	resp.Frozen = c.frozen
-	c.mu.Unlock()
-	if r.Ask == AskStop {
-		defer c.busy.Done()
+	if r.Ask == AskHold && resp.Fault == nil {
+		c.holds++
 	}
+	resp.Frozen = c.frozen && c.holds == 0 // a capture is not a pause
+	c.mu.Unlock()
 	b, err := json.Marshal(resp)
 	if err == nil {
 		_, err = conn.Write(append(b, '\n'))
@@ -92,7 +95,7 @@ func (c *custodian) answer(conn *net.UnixConn) {
 		_ = conn.SetReadDeadline(time.Time{})
 		_, _ = io.Copy(io.Discard, conn) // until the other side is gone
 		c.mu.Lock()
-		if c.frozen && !c.ending {
+		if c.holds--; c.holds == 0 && !c.ending {
 			_ = c.setFrozen(false)
 		}
 		c.mu.Unlock()
@@ -110,7 +113,6 @@ func (c *custodian) do(r Request) error {
 	case AskThaw:
 		return c.freeze(false)
 	case AskStop:
-		c.busy.Add(1)
 		return c.stop(r.Grace)
 	case AskDeadline:
 		select {

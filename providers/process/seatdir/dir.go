@@ -121,6 +121,15 @@ func flock(ctx context.Context, path string, wait bool) (func(), error) {
 // WriteJSON replaces a file by v: written beside, synced, renamed, and the
 // directory synced, so that a reader after a power cut sees the old or the new.
 func (d Dir) WriteJSON(name string, v any) error {
+	if err := d.WriteBefore(name, v); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(d.File(name)))
+}
+
+// WriteBefore is WriteJSON for a file that only counts together with the
+// journal that is saved next: that write syncs the directory for both.
+func (d Dir) WriteBefore(name string, v any) error {
 	b, err := json.Marshal(v)
 	if err != nil {
 		return err
@@ -142,9 +151,8 @@ func (d Dir) WriteJSON(name string, v any) error {
 	}
 	if err != nil {
 		_ = os.Remove(tmp)
-		return err
 	}
-	return syncDir(filepath.Dir(d.File(name)))
+	return err
 }
 
 // ReadJSON reads a file into v; os.ErrNotExist when there is none.
