@@ -167,6 +167,7 @@ func (w *World) Spawn(name string) commands.SpawnResult {
 		s, ok := v.Seat(Caller.Owner, events.Alias(name))
 		return ok && s.Status() == "running" && s.Slot.Phase == "active"
 	})
+	w.Ended("spawn-" + name)
 	return r
 }
 

@@ -128,11 +128,7 @@ func newestCheckpoint(e environment.State) string {
 	if n := len(e.Checkpoints); n > 0 {
 		id = e.Checkpoints[n-1].ID
 	}
-	ops := e.Queue
-	if e.Operation != nil {
-		ops = append([]environment.Operation{*e.Operation}, ops...)
-	}
-	for _, o := range ops {
+	for _, o := range coming(e) {
 		if o.Verb == events.VerbCheckpoint {
 			id = o.Arguments.CheckpointID
 		}
@@ -194,15 +190,23 @@ func isCurrent(seat aggregates.Seat, uid string) error {
 	return seat.Slot.Is(events.UID(uid))
 }
 
-// latest is the end of life that is asked for already: accepted, or by an
-// extension that is open or queued.
+// coming is every operation that is open or waits, in the order of execution.
+func coming(e environment.State) []environment.Operation {
+	var out []environment.Operation
+	if e.Operation != nil {
+		out = append(out, *e.Operation)
+	}
+	return append(out, e.Queue...)
+}
+
+// latest is the end of life that stands, or will when every extension that was
+// asked for is done; nil if there is none.
 func latest(e environment.State) *time.Time {
 	at := e.Deadline
-	ops := e.Queue
-	if e.Operation != nil {
-		ops = append([]environment.Operation{*e.Operation}, ops...)
+	if at == nil {
+		at = e.ExpiresAt
 	}
-	for _, o := range ops {
+	for _, o := range coming(e) {
 		for _, t := range []*time.Time{o.Arguments.ExtendTo, o.Arguments.Wanted} {
 			if at != nil && t != nil && t.After(*at) {
 				at = t

@@ -44,7 +44,9 @@ func (p *Plane) wait(ctx context.Context, c *call, in commands.WaitInput) (comma
 		if err != nil && fault.CodeOf(err) != fault.DeadlineExceeded {
 			return out, err
 		}
-		look = func(v *projections.Views) bool { return v.Sequence() >= seat.Sequence && lookName(v, c.owner(), in, &out) }
+		look = func(v *projections.Views) bool {
+			return v.Sequence() >= seat.Sequence && lookName(v, c.owner(), in, &out)
+		}
 	}
 	err := p.Views.Until(ctx, func(v *projections.Views) bool {
 		out.AsOf = v.Sequence()
