@@ -67,7 +67,8 @@ func licencesOf(dir string) []string {
 	var found []string
 	for _, e := range entries {
 		up := strings.ToUpper(e.Name())
-		if e.IsDir() || !strings.HasPrefix(up, "LICEN") && !strings.HasPrefix(up, "COPYING") && !strings.HasPrefix(up, "UNLICENSE") {
+		// LICENSE.docs is that of a module's texts, of which none is shipped.
+		if e.IsDir() || strings.HasSuffix(up, ".DOCS") || !strings.HasPrefix(up, "LICEN") && !strings.HasPrefix(up, "COPYING") && !strings.HasPrefix(up, "UNLICENSE") {
 			continue
 		}
 		b, err := os.ReadFile(filepath.Join(dir, e.Name()))
