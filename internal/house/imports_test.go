@@ -33,7 +33,7 @@ func TestImportsPointDown(t *testing.T) {
 func broken(pkg, im string, row arrow) []string {
 	from, to := roomOf(pkg), roomOf(im)
 	if _, ok := top[pkg]; ok {
-		row = arrows["."]
+		row = arrows["cmd"]
 	}
 	var whys []string
 	if from != to && !slices.Contains(row.may, to) {

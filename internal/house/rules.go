@@ -48,8 +48,9 @@ var narrow = []struct {
 	{"berth/internal/house", nil, "the house rules are tests and nothing else"},
 }
 
-// top lists packages under internal that belong to the composition root: they
-// may import what it may, and only it, the program and each other may import them.
+// top lists packages under internal that belong to the program and the
+// composition root: they may import what the program may, and only these and
+// each other may import them.
 var top = map[string]string{
 	"berth/internal/embedded": "starts the embedded server",
 	"berth/internal/cli":      "is the program's command line",
