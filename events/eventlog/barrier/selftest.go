@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nuid"
 )
 
 // PinnedServer is the version of the server that the power-cut tests of this
@@ -16,10 +18,9 @@ import (
 const PinnedServer = "2.15.2"
 
 const (
-	trialStream  = "BERTH_barrier_trial"
-	trialSubject = "berth-barrier-trial"
-	trialWrites  = 8
-	trialBytes   = 1024
+	trialPrefix = "BERTH_barrier_trial_"
+	trialWrites = 8
+	trialBytes  = 1024
 )
 
 // SelfTest shows, on a stream of its own that it deletes again, that this
@@ -34,15 +35,18 @@ func SelfTest(ctx context.Context, nc *nats.Conn, msgs func(stream string) strin
 	if err != nil {
 		return err
 	}
-	_, err = js.CreateOrUpdateStream(ctx, jetstream.StreamConfig{
-		Name: trialStream, Subjects: []string{trialSubject}, Storage: jetstream.FileStorage,
+	// A name of its own each time: the server removes the files of a deleted
+	// stream a little later, and refuses the same name until then.
+	trial := trialPrefix + nuid.Next()
+	_, err = js.CreateStream(ctx, jetstream.StreamConfig{
+		Name: trial, Subjects: []string{trial}, Storage: jetstream.FileStorage,
 		Compression: jetstream.S2Compression, AllowAtomicPublish: true,
 	})
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, js.DeleteStream(context.WithoutCancel(ctx), trialStream)) }()
-	dir := msgs(trialStream)
+	defer func() { err = errors.Join(err, sweep(context.WithoutCancel(ctx), js)) }()
+	dir := msgs(trial)
 	body := make([]byte, trialBytes)
 	for range trialWrites {
 		if _, err := rand.Read(body); err != nil {
@@ -52,7 +56,7 @@ func SelfTest(ctx context.Context, nc *nats.Conn, msgs func(stream string) strin
 		if err != nil {
 			return err
 		}
-		if _, err := js.Publish(ctx, trialSubject, body); err != nil {
+		if _, err := js.Publish(ctx, trial, body); err != nil {
 			return err
 		}
 		after, err := newestSize(dir)
@@ -64,6 +68,22 @@ func SelfTest(ctx context.Context, nc *nats.Conn, msgs func(stream string) strin
 		}
 	}
 	return nil
+}
+
+// sweep deletes the trial's stream, and those of trials that were killed.
+func sweep(ctx context.Context, js jetstream.JetStream) error {
+	var all []string
+	names := js.StreamNames(ctx)
+	for name := range names.Name() {
+		if strings.HasPrefix(name, trialPrefix) {
+			all = append(all, name)
+		}
+	}
+	err := names.Err()
+	for _, name := range all {
+		err = errors.Join(err, js.DeleteStream(ctx, name))
+	}
+	return err
 }
 
 // newestSize is the size of the newest block; none yet is zero.

@@ -3,6 +3,7 @@ package stream_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -149,12 +150,14 @@ func TestOpenRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	good := func() jetstream.StreamConfig {
+	// A space of its own for each: the files of a deleted stream go later.
+	good := func(space events.Space) jetstream.StreamConfig {
 		return jetstream.StreamConfig{
-			Subjects: []string{"berth.x.event.>"}, Discard: jetstream.DiscardNew, DenyDelete: true, DenyPurge: true,
+			Name: events.StreamName(space), Subjects: []string{events.SubjectPrefix(space) + ">"}, Discard: jetstream.DiscardNew, DenyDelete: true, DenyPurge: true,
 			AllowAtomicPublish: true, AllowDirect: true, Metadata: map[string]string{"berth.format": "1"},
 		}
 	}
+	n := 0
 	for name, c := range map[string]struct {
 		change func(*jetstream.StreamConfig)
 		exit   fault.Exit
@@ -170,21 +173,19 @@ func TestOpenRefuses(t *testing.T) {
 		"memory":    {func(c *jetstream.StreamConfig) { c.Storage = jetstream.MemoryStorage }, fault.ExitBadConfig},
 		"no atomic": {func(c *jetstream.StreamConfig) { c.AllowAtomicPublish = false }, fault.ExitBadConfig},
 	} {
-		cfg := good()
-		cfg.Name = events.StreamName("x")
+		n++
+		space := events.Space(fmt.Sprintf("x%d", n))
+		cfg := good(space)
 		c.change(&cfg)
 		if _, err := js.CreateStream(t.Context(), cfg); err != nil {
 			t.Fatal(name, err)
 		}
-		l, err := stream.Open(t.Context(), nc, stream.Config{Space: "x"})
+		l, err := stream.Open(t.Context(), nc, stream.Config{Space: space})
 		if fault.ExitOf(err) != c.exit {
 			t.Errorf("%s: %v exits %d, want %d", name, err, fault.ExitOf(err), c.exit)
 		}
 		if l != nil {
 			l.Close()
-		}
-		if err := js.DeleteStream(t.Context(), cfg.Name); err != nil {
-			t.Fatal(err)
 		}
 	}
 }
