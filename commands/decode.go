@@ -30,7 +30,7 @@ func DecodeRequest(payload []byte) (Request, error) {
 	}
 	if r.ID != "" {
 		if err := checkID(string(r.ID)); err != nil {
-			return Request{}, named("id", err)
+			return Request{}, err
 		}
 	}
 	if r.TimeoutMs < 0 || r.TimeoutMs > MaxTimeout.Milliseconds() {

@@ -17,8 +17,9 @@ func (n Named) Check() error {
 	if _, err := events.ParseAlias(n.Name); err != nil {
 		return named("name", err)
 	}
-	if n.UID == "" {
-		return nil
+	// A name is public text: an nkey seed would be a name by its characters.
+	if err := checkText("name", n.Name, events.MaxName); err != nil || n.UID == "" {
+		return err
 	}
 	_, err := events.ParseUID(n.UID)
 	return named("uid", err)
@@ -37,8 +38,10 @@ type GoalRef struct {
 
 // Check implements Input.
 func (g GoalRef) Check() error {
-	_, err := events.ParseGoalID(g.Goal)
-	return named("goal", err)
+	if _, err := events.ParseGoalID(g.Goal); err != nil {
+		return named("goal", err)
+	}
+	return checkText("goal", g.Goal, events.MaxName)
 }
 
 // checkGoal accepts the optional goal id of a goal command.
@@ -50,8 +53,10 @@ func checkGoal(id string) error {
 }
 
 func checkID(id string) error {
-	_, err := events.ParseCommandID(id)
-	return err
+	if _, err := events.ParseCommandID(id); err != nil {
+		return named("id", err)
+	}
+	return checkText("id", id, events.MaxName)
 }
 
 // checkText accepts an optional text of at most most bytes (R71).

@@ -42,7 +42,7 @@ func (in SlotsInput) Check() error {
 		return bad("names", "there are %d; at most %d are possible", len(in.Names), MaxNames)
 	}
 	for i, n := range in.Names {
-		if _, err := events.ParseAlias(n); err != nil {
+		if err := (Named{Name: n}).Check(); err != nil {
 			return named("names."+strconv.Itoa(i), err)
 		}
 		if slices.Index(in.Names, n) != i {

@@ -84,7 +84,7 @@ func named(field string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return bad(field, "%s", fault.From(err).Message)
+	return bad(field, "%s", events.Scrub(fault.From(err).Message))
 }
 
 // bad is a refusal that names the field, in the message and as a fact.

@@ -39,8 +39,10 @@ func (f faulty) DecideSeat(context.Context, events.Owner, events.Alias, events.M
 func TestUnexpectedFailuresAreUnknownAndScrubbed(t *testing.T) {
 	w := commandstest.New(t, commandstest.Config{Idle: true})
 	for name, fail := range map[string]func() error{
-		"E13 an error that is not ours": func() error { return errors.New("dial failed, password=" + canary + " at nats://me:" + canary + "@host") },
-		"E13 a panic":                   func() error { panic("token=" + canary) },
+		"E13 an error that is not ours": func() error {
+			return errors.New("dial failed, password=" + canary + " at nats://me:" + canary + "@host")
+		},
+		"E13 a panic": func() error { panic("token=" + canary) },
 		"E4 an error without outcome": func() error {
 			return &fault.Error{Code: fault.Unavailable, Message: "secret=" + canary, Hint: "use secret=" + canary, Details: []fault.Detail{{Kind: "k", Facts: map[string]string{"f": "api_key=" + canary}}}}
 		},
