@@ -213,7 +213,7 @@ func (s *Service) reply(to string, r commands.Reply) {
 		m.Header.Set(commands.HeaderErrorCode, strconv.Itoa(fault.RowOf(r.Error.Code).HTTP))
 		m.Header.Set(commands.HeaderError, string(r.Error.Code))
 	}
-	body, err := json.Marshal(r)
+	body, err := encode(r)
 	if err != nil {
 		s.o.Logger.Error("a reply can't be written as JSON", "error", events.Scrub(err.Error()))
 		return // the client reads silence as unknown (E8), which is true
@@ -222,6 +222,16 @@ func (s *Service) reply(to string, r commands.Reply) {
 	if err := s.o.Conn.PublishMsg(m); err != nil {
 		s.o.Logger.Warn("a reply could not be sent", "error", events.Scrub(err.Error()))
 	}
+}
+
+// encode writes a reply. The result is JSON already, and is not read again.
+func encode(r commands.Reply) ([]byte, error) {
+	if !r.OK || r.WouldAppend != nil || len(r.Result) == 0 {
+		return json.Marshal(r)
+	}
+	b := make([]byte, 0, len(r.Result)+len(`{"ok":true,"result":}`))
+	b = append(b, `{"ok":true,"result":`...)
+	return append(append(b, r.Result...), '}'), nil
 }
 
 // Counts is how many requests were handled, refused, turned away because too
