@@ -43,7 +43,7 @@ type page[T any] struct {
 	at    events.Boundary
 	known atomic.Uint64 // highest sequence heard of; above seq, the fold is old
 
-	mu     sync.Mutex // held while loading and deciding
+	lock   chan struct{} // one place: held while loading and deciding
 	loaded bool
 	state  T
 	seq    uint64
@@ -59,7 +59,7 @@ func (p *pages[T]) page(b events.Boundary, create bool) *page[T] {
 	if !create {
 		return nil
 	}
-	n := &page[T]{at: b}
+	n := &page[T]{at: b, lock: make(chan struct{}, 1)}
 	p.pages[b] = p.used.PushFront(n)
 	for p.used.Len() > p.most {
 		last := p.used.Back()
@@ -70,7 +70,7 @@ func (p *pages[T]) page(b events.Boundary, create bool) *page[T] {
 }
 
 // reload folds what the log has beyond the page, and says whether the commit
-// with that id is among it. The page's lock is held.
+// with that id is among it. The page is held.
 func (p *pages[T]) reload(ctx context.Context, g *page[T], id events.EventID) (own events.Record, found bool, err error) {
 	if !g.loaded {
 		g.state, g.seq = p.empty(g.at), 0
@@ -102,8 +102,11 @@ func unreadable(b events.Boundary, err error) error {
 // not there or known to be old.
 func (p *pages[T]) cached(ctx context.Context, b events.Boundary) (T, uint64, error) {
 	g := p.page(b, true)
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	if err := g.hold(ctx); err != nil {
+		var zero T
+		return zero, 0, err
+	}
+	defer g.release()
 	if !g.fresh() {
 		if _, _, err := p.reload(ctx, g, ""); err != nil {
 			var zero T
@@ -118,8 +121,11 @@ func (g *page[T]) fresh() bool { return g.loaded && g.known.Load() <= g.seq }
 // current is the fold with every commit that was acknowledged before the call.
 func (p *pages[T]) current(ctx context.Context, b events.Boundary) (T, uint64, error) {
 	g := p.page(b, true)
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	if err := g.hold(ctx); err != nil {
+		var zero T
+		return zero, 0, err
+	}
+	defer g.release()
 	if _, _, err := p.reload(ctx, g, ""); err != nil {
 		var zero T
 		return zero, 0, err
@@ -140,11 +146,25 @@ func (p *pages[T]) absorb(r events.Record) {
 			break
 		}
 	}
-	if g.mu.TryLock() {
+	select {
+	case g.lock <- struct{}{}:
 		g.take(p.apply, r)
-		g.mu.Unlock()
+		g.release()
+	default:
 	}
 }
+
+// hold waits for the page until ctx ends.
+func (g *page[T]) hold(ctx context.Context) error {
+	select {
+	case g.lock <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return fault.New(fault.Cancelled, "another decision on %s is still being made", g.at)
+	}
+}
+
+func (g *page[T]) release() { <-g.lock }
 
 func (g *page[T]) take(apply func(T, events.Record) T, r events.Record) {
 	if g.loaded && r.Previous == g.seq && r.Sequence > g.seq {
@@ -158,8 +178,10 @@ func (g *page[T]) take(apply func(T, events.Record) T, r events.Record) {
 func (p *pages[T]) decide(ctx context.Context, b events.Boundary, meta events.Meta, lax bool, f func(T) ([]events.Event, error)) (T, events.Record, error) {
 	var zero T
 	g := p.page(b, true)
-	g.mu.Lock()
-	defer g.mu.Unlock()
+	if err := g.hold(ctx); err != nil {
+		return zero, events.Record{}, err
+	}
+	defer g.release()
 	current := false
 	if !g.fresh() {
 		if _, _, err := p.reload(ctx, g, ""); err != nil {

@@ -93,8 +93,12 @@ func expired(v View) bool {
 	return !v.terminal() && d != nil && !v.Now.Before(*d)
 }
 
+// cancelled: also when the goal became uncertain before its open operation
+// let the cancel through; what was asked is still to be done.
 func cancelled(v View) bool {
-	return !v.terminal() && v.Goal.State == events.GoalStateCancelling
+	g := v.Goal
+	asked := g.State == events.GoalStateCancelling || g.State == events.GoalUncertain && g.CancelMode != ""
+	return !v.terminal() && asked && g.Settled == nil
 }
 
 func refused(v View) bool {
