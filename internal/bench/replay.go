@@ -16,35 +16,15 @@ import (
 	"berth/internal/embedded"
 	"berth/projections"
 	"berth/projections/replay"
-	"berth/projections/sample"
 )
 
-// Defaults and limits of ReplayOptions.
-const (
-	DefaultReplayEvents = 1_000_000
-	MaxReplayEvents     = 20_000_000
-	replayHeld          = 10_000 // seats that live side by side
-	replayRuns          = 3
-	publishWindow       = 4096
-)
+// heldPart is how many of the events' lives live side by side in a replayed
+// log: 10,000 for a million events.
+const heldPart = 100
 
-// ReplayOptions says how large the log is. Lives are whole (claim to
-// retirement) and each has a name of its own: three boundaries for every 34
-// events or so, as many as 100,000 for a million.
-type ReplayOptions struct {
-	Dir    string // for the server's files; must exist and be empty
-	Events int    // at least; zero is DefaultReplayEvents
-	Held   int    // seats that live side by side; zero is 10,000
-	Runs   int    // of which the best counts on both sides; zero is 3
-}
-
-// Replay measures a rebuild of every projection from the log beside a raw
-// ordered consumer that only counts, then a start from a snapshot.
-func Replay(ctx context.Context, o ReplayOptions) ([]Row, error) {
-	o = o.defaults()
-	if o.Events < 1 || o.Events > MaxReplayEvents {
-		return nil, fault.New(fault.BadRequest, "replay of %d events is not possible: 1 to %d", o.Events, MaxReplayEvents)
-	}
+// measureReplay measures a rebuild of every projection from the log beside a
+// raw ordered consumer that only counts, then a start from a snapshot.
+func measureReplay(ctx context.Context, o Options) ([]Row, error) {
 	s, err := embedded.Start(ctx, embedded.Options{StoreDir: o.Dir})
 	if err != nil {
 		return nil, err
@@ -55,99 +35,40 @@ func Replay(ctx context.Context, o ReplayOptions) ([]Row, error) {
 		return nil, err
 	}
 	defer nc.Close()
-	log, err := stream.Open(ctx, nc, stream.Config{Space: "bench", Create: true})
+	log, err := stream.Open(ctx, nc, stream.Config{Space: space, Create: true})
 	if err != nil {
 		return nil, err
 	}
-	defer func() { _ = log.Close() }()
-	size, err := fillLog(ctx, nc, o)
-	if err != nil {
+	defer log.Close()
+	o.Progress("replay: filling a log")
+	f := newFiller(max(o.Events/heldPart, 10))
+	if err := f.fill(ctx, nc, o.Events); err != nil {
 		return nil, err
 	}
-	raw, err := best(o.Runs, func() error { return count(ctx, nc, size.commits) })
-	if err != nil {
-		return nil, err
-	}
+	o.Progress("replay: rebuilding, and counting beside it")
 	var v *projections.Views
-	ours, err := best(o.Runs, func() (err error) {
-		v, err = replay.At(ctx, log, "bench", replay.Until{})
+	raw, ours, err := alternate(o.Rounds, func() error {
+		runtime.GC()
+		return count(ctx, nc, f.commits)
+	}, func() (err error) {
+		v = nil
+		runtime.GC()
+		v, err = replay.At(ctx, log, space, replay.Until{})
 		return err
 	})
 	if err != nil {
 		return nil, err
 	}
-	if got := v.Counts(); got.Events != size.events || len(v.Quarantined()) > 0 {
-		return nil, fault.New(fault.Internal, "the replay folded %d of %d events and quarantined %d boundaries", got.Events, size.events, len(v.Quarantined()))
+	if got := v.Counts(); got.Events != f.events || len(v.Quarantined()) > 0 {
+		return nil, fault.New(fault.Internal, "the replay folded %d of %d events and quarantined %d boundaries", got.Events, f.events, len(v.Quarantined()))
 	}
+	n := float64(f.events)
 	rows := []Row{
-		rate("replay-fold", float64(size.events)/ours.Seconds(), "events/s", float64(size.events)/raw.Seconds()),
-		{Name: "replay-boundaries", Value: float64(v.Counts().Boundaries), Unit: "boundaries"},
+		beside("replay-fold", n/ours.Seconds(), "events/s", n/raw.Seconds()).atLeast(0.6).
+			noted("%d events on %d boundaries, %d environments live at the end", f.events, v.Counts().Boundaries, v.Held()),
 	}
 	more, err := snapshots(o, v)
 	return append(rows, more...), err
-}
-
-func (o ReplayOptions) defaults() ReplayOptions {
-	if o.Events == 0 {
-		o.Events = DefaultReplayEvents
-	}
-	if o.Held == 0 {
-		o.Held = replayHeld
-	}
-	if o.Runs == 0 {
-		o.Runs = replayRuns
-	}
-	return o
-}
-
-// best is the shortest wall time of some runs: what else the machine does
-// only ever adds to it.
-func best(runs int, f func() error) (time.Duration, error) {
-	var least time.Duration
-	for range runs {
-		runtime.GC()
-		start := time.Now()
-		if err := f(); err != nil {
-			return 0, err
-		}
-		if d := time.Since(start); least == 0 || d < least {
-			least = d
-		}
-	}
-	return least, nil
-}
-
-type logSize struct{ commits, events uint64 }
-
-// fillLog writes sample lives with their hash chains, as fast as the server
-// takes them: how they came into the log is not what is measured.
-func fillLog(ctx context.Context, nc *nats.Conn, o ReplayOptions) (logSize, error) {
-	js, err := jetstream.New(nc, jetstream.WithPublishAsyncMaxPending(publishWindow))
-	if err != nil {
-		return logSize{}, err
-	}
-	g := sample.New(sample.Options{Seed: 1, Names: o.Held, Owners: 100, Calm: true, Fresh: true})
-	chain := map[events.Boundary]events.Hash{}
-	var size logSize
-	for size.events < uint64(o.Events) {
-		c, _ := g.Next() // lives that are followed by others never end
-		body, h, err := events.Encode(c, chain[c.Boundary], nil)
-		if err != nil {
-			return size, err
-		}
-		chain[c.Boundary] = h
-		if _, err := js.PublishAsync(c.Boundary.Subject("bench"), body); err != nil {
-			return size, fault.New(fault.Unavailable, "the log can't be filled: %s", err)
-		}
-		size.commits++
-		size.events += uint64(len(c.Events))
-	}
-	select {
-	case <-js.PublishAsyncComplete():
-		return size, nil
-	case <-ctx.Done():
-		return size, ctx.Err()
-	}
 }
 
 // count is the raw side: an ordered consumer that only counts.
@@ -156,7 +77,7 @@ func count(ctx context.Context, nc *nats.Conn, total uint64) error {
 	if err != nil {
 		return err
 	}
-	c, err := js.OrderedConsumer(ctx, events.StreamName("bench"), jetstream.OrderedConsumerConfig{})
+	c, err := js.OrderedConsumer(ctx, events.StreamName(space), jetstream.OrderedConsumerConfig{})
 	if err != nil {
 		return err
 	}
@@ -178,14 +99,14 @@ func count(ctx context.Context, nc *nats.Conn, total uint64) error {
 	}
 }
 
-func snapshots(o ReplayOptions, v *projections.Views) ([]Row, error) {
+func snapshots(o Options, v *projections.Views) ([]Row, error) {
 	path := filepath.Join(o.Dir, "views.snapshot")
-	save, err := best(o.Runs, func() error { return projections.Save(path, "bench", v) })
+	save, err := repeated(o.Rounds, func() error { return projections.Save(path, "bench", v) })
 	if err != nil {
 		return nil, err
 	}
-	load, err := best(o.Runs, func() error {
-		_, err := projections.Load(path, "bench", "bench")
+	load, err := repeated(o.Rounds, func() error {
+		_, err := projections.Load(path, "bench", space)
 		return err
 	})
 	if err != nil {
@@ -196,10 +117,22 @@ func snapshots(o ReplayOptions, v *projections.Views) ([]Row, error) {
 		return nil, err
 	}
 	return []Row{
-		{Name: "replay-snapshot-save", Value: save.Seconds() * 1000, Unit: "ms"},
-		{Name: "replay-snapshot-load", Value: load.Seconds() * 1000, Unit: "ms"},
-		{Name: "replay-snapshot-size", Value: float64(info.Size()) / (1 << 20), Unit: "MiB"},
-		{Name: "replay-held", Value: float64(v.Held()), Unit: "environments"},
-		{Name: "replay-ended", Value: float64(v.Ended()), Unit: "environments"},
+		alone("replay-snapshot-save", millis(save), "ms"),
+		alone("replay-snapshot-load", millis(load), "ms"),
+		alone("replay-snapshot-size", float64(info.Size())/(1<<20), "MiB"),
 	}, nil
+}
+
+// repeated is the median time of something without a raw side.
+func repeated(rounds int, f func() error) (time.Duration, error) {
+	var ds []time.Duration
+	for range rounds {
+		runtime.GC()
+		start := time.Now()
+		if err := f(); err != nil {
+			return 0, err
+		}
+		ds = append(ds, time.Since(start))
+	}
+	return median(ds), nil
 }
