@@ -124,11 +124,16 @@ func Address(row *commands.Contract) commands.Address {
 	return a
 }
 
-// Ask sends one request to the plane and reads its result.
+// Ask sends one request to the plane and reads its result. A read sees all
+// that is in the log by then.
 func Ask[In commands.Input, Out any](w *World, cmd commands.Command[In, Out], id string, in In) (Out, error) {
 	w.T.Helper()
 	var out Out
-	r := w.Send(cmd.Contract, commands.Request{ID: events.CommandID(id)}, in)
+	req := commands.Request{ID: events.CommandID(id)}
+	if cmd.Kind == commands.Read {
+		req.MinSequence = w.Tip()
+	}
+	r := w.Send(cmd.Contract, req, in)
 	if !r.OK {
 		return out, r.Error
 	}

@@ -30,6 +30,33 @@ func goalID(c *call, given string) (events.GoalID, error) {
 	return events.ParseGoalID(given)
 }
 
+// accepted is the goal of a request: the one that stands under its id, if that
+// is of the same request, or the one that accept makes. A refusal by accept
+// does not count if the id was accepted meanwhile, by another instance: what
+// refused it may be the goal's own effect.
+func (p *Plane) accepted(ctx context.Context, c *call, b events.Boundary, fp string, accept func() (goal.State, uint64, error)) (goal.State, uint64, error) {
+	stands := func() (goal.State, uint64, bool, error) {
+		g, seq, err := p.Shelf.Goal(ctx, b)
+		if err != nil || g.State == goal.None {
+			return g, seq, false, err
+		}
+		_, err = g.Accept(events.GoalAccepted{Fingerprint: fp})
+		return g, seq, true, err
+	}
+	g, seq, ok, err := stands()
+	if ok || err != nil {
+		return g, seq, err
+	}
+	g, seq, err = accept()
+	if err == nil || c.req.DryRun || fault.From(err).Outcome != fault.NotExecuted {
+		return g, seq, err
+	}
+	if g, seq, ok, again := stands(); ok {
+		return g, seq, again
+	}
+	return g, seq, err
+}
+
 // goalMeta is that of a commit that continues a goal, for its caller.
 func (p *Plane) goalMeta(b events.Boundary, id events.CommandID, fingerprint string, op events.OperationID) events.Meta {
 	caller, _, _ := b.Goal()

@@ -47,15 +47,15 @@ func (p *Plane) operate(ctx context.Context, c *call, id events.GoalID, on comma
 		return commands.OperationResult{}, err
 	}
 	b := events.GoalBoundary(c.Caller, id)
-	g, seq, err := p.Shelf.Goal(ctx, b)
+	unlock, err := p.goalLock.lock(ctx, b)
 	if err != nil {
 		return commands.OperationResult{}, err
 	}
-	if g.State == goal.None {
-		if g, seq, err = p.acceptOperation(ctx, c, b, fp, events.Alias(on.Name), req); err != nil || c.req.DryRun {
-			return commands.OperationResult{}, err
-		}
-	} else if _, err := g.Accept(events.GoalAccepted{Fingerprint: fp}); err != nil {
+	defer unlock()
+	g, seq, err := p.accepted(ctx, c, b, fp, func() (goal.State, uint64, error) {
+		return p.acceptOperation(ctx, c, b, fp, events.Alias(on.Name), req)
+	})
+	if err != nil || c.req.DryRun {
 		return commands.OperationResult{}, err
 	}
 	g, last := p.carryOn(b, g)

@@ -20,6 +20,7 @@ type Plane struct {
 	Options
 	started  time.Time
 	headroom headroom
+	goalLock keyed
 
 	ctx    context.Context // of work that outlives its request
 	cancel context.CancelFunc

@@ -42,15 +42,13 @@ func (p *Plane) spawn(ctx context.Context, c *call, in commands.SpawnInput, targ
 		return commands.SpawnResult{}, err
 	}
 	b := events.GoalBoundary(c.Caller, id)
-	g, seq, err := p.Shelf.Goal(ctx, b)
+	unlock, err := p.goalLock.lock(ctx, b)
 	if err != nil {
 		return commands.SpawnResult{}, err
 	}
-	if g.State == goal.None {
-		if g, seq, err = p.acceptSpawn(ctx, c, b, fp, in, target); err != nil || c.req.DryRun {
-			return commands.SpawnResult{}, err
-		}
-	} else if _, err := g.Accept(events.GoalAccepted{Fingerprint: fp}); err != nil {
+	defer unlock()
+	g, seq, err := p.accepted(ctx, c, b, fp, func() (goal.State, uint64, error) { return p.acceptSpawn(ctx, c, b, fp, in, target) })
+	if err != nil || c.req.DryRun {
 		return commands.SpawnResult{}, err
 	}
 	// The goal is durable: from here the answer is its acceptance, whatever
