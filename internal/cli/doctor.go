@@ -33,6 +33,9 @@ type findings struct {
 }
 
 func (f *findings) add(name, status, hint, format string, in ...any) {
+	if status == "ok" {
+		hint = ""
+	}
 	f.Checks = append(f.Checks, finding{name, status, fmt.Sprintf(format, in...), hint})
 }
 
@@ -75,7 +78,7 @@ func (a *app) sayFindings(w io.Writer, f findings) {
 	}
 	t.print(w)
 	for _, c := range f.Checks {
-		if c.Hint != "" && c.Status != "ok" {
+		if c.Hint != "" {
 			fmt.Fprintf(w, "hint: %s: %s\n", c.Name, oneLine(c.Hint))
 		}
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -21,20 +22,22 @@ type errorBody struct {
 
 // printError says what went wrong on standard error: two lines for a person,
 // one JSON line with -o json or jsonl.
-func (a *app) printError(e *fault.Error) {
+func (a *app) printError(e *fault.Error, code fault.Exit) {
 	if a.machine() {
 		b := errorBody{e.Code, e.Message, e.Hint, e.Outcome, e.Retryable, e.Details, e.ID}
 		if b.Details == nil {
 			b.Details = []fault.Detail{}
 		}
-		line, err := json.Marshal(map[string]errorBody{"error": b})
-		if err == nil {
-			fmt.Fprintf(a.Stderr, "%s\n", line)
+		var line bytes.Buffer
+		enc := json.NewEncoder(&line)
+		enc.SetEscapeHTML(false)
+		if err := enc.Encode(map[string]errorBody{"error": b}); err == nil {
+			_, _ = a.Stderr.Write(line.Bytes())
 			return
 		}
 	}
 	fmt.Fprintf(a.Stderr, "berth: error: %s\n", oneLine(e.Message))
-	if e.Outcome == fault.Unknown && fault.ExitOf(e) == fault.ExitUncertain {
+	if code == fault.ExitUncertain {
 		fmt.Fprintln(a.Stderr, "the outcome is unknown: it may have been done; do not try again blindly")
 	}
 	if e.Hint != "" {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -11,7 +12,7 @@ import (
 )
 
 func (a *app) eventsCommand() *cobra.Command {
-	var from uint64
+	var from, count uint64
 	var follow bool
 	c := &cobra.Command{
 		Use: "events", Short: "The log, event by event", Args: args(), Example: "  berth events --from 1 -o json | head\n  berth events -f",
@@ -19,15 +20,16 @@ func (a *app) eventsCommand() *cobra.Command {
 CloudEvent, which any CloudEvents tool reads. -f goes on with what happens next, from
 now if --from does not say otherwise.`,
 		RunE: func(c *cobra.Command, _ []string) error {
-			return a.events(c.Context(), from, follow, c.Flags().Changed("from"))
+			return a.events(c.Context(), from, count, follow, c.Flags().Changed("from"))
 		},
 	}
 	c.Flags().Uint64Var(&from, "from", 1, "first sequence")
+	c.Flags().Uint64Var(&count, "count", 0, "end after so many events")
 	c.Flags().BoolVarP(&follow, "follow", "f", false, "go on with what happens next")
 	return c
 }
 
-func (a *app) events(ctx context.Context, from uint64, follow, fromGiven bool) error {
+func (a *app) events(ctx context.Context, from, count uint64, follow, fromGiven bool) error {
 	if !follow {
 		var cancel context.CancelFunc
 		ctx, cancel = a.bounded(ctx)
@@ -45,9 +47,24 @@ func (a *app) events(ctx context.Context, from uint64, follow, fromGiven bool) e
 		}
 		from = st.Tip + 1
 	}
-	_, err = l.Events(ctx, from, follow, a.event)
+	n := uint64(0)
+	_, err = l.Events(ctx, from, follow, func(e commands.CloudEvent) error {
+		if err := a.event(e); err != nil {
+			return err
+		}
+		if n++; n == count {
+			return errEnough
+		}
+		return nil
+	})
+	if errors.Is(err, errEnough) {
+		return nil
+	}
 	return err
 }
+
+// errEnough ends a stream after --count events.
+var errEnough = errors.New("enough")
 
 func (a *app) event(e commands.CloudEvent) error {
 	if a.machine() {

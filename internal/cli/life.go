@@ -148,9 +148,9 @@ func stopped(what string, until []aggregates.Status, r *commands.WriteResult) er
 }
 
 func uncertain(what string, r *commands.WriteResult) error {
-	return fault.New(fault.Unavailable, "the answer to %s of %s was lost: it is uncertain and held until it is proved what became of it", what, r.Name).
+	return &uncertainError{fault.New(fault.Unavailable, "the answer to %s of %s was lost: it is uncertain and held until it is proved what became of it", what, r.Name).
 		WithOutcome(fault.Unknown).WithDetail("berth.operation-uncertain", "name", string(r.Name), "operation", string(r.Operation)).
-		WithHint("do not do it again under another name; `berth inspect %s` shows what is known", r.Name)
+		WithHint("do not do it again under another name; `berth inspect %s` shows what is known", r.Name)}
 }
 
 func (a *app) plainVerb(c commands.Command[commands.SeatInput, commands.WriteResult], said, next string, until ...aggregates.Status) *cobra.Command {

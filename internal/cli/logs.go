@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"berth/commands"
+	"berth/events/fault"
 )
 
 func (a *app) logsCommand() *cobra.Command {
@@ -40,12 +41,17 @@ func (a *app) logs(ctx context.Context, in commands.LogsInput, follow bool) erro
 		return err
 	}
 	defer l.close()
+	seen := false
 	_, err = l.Logs(ctx, in, follow, func(page commands.LogsResult) error {
 		if page.Dropped > 0 {
 			a.say("%d bytes are no longer kept", page.Dropped)
 		}
+		seen = true
 		return a.printOutput(page)
 	})
+	if gone := fault.CodeOf(err); follow && seen && (gone == fault.NotFound || gone == fault.Expired) {
+		return nil // its life ended meanwhile, and with it what it prints
+	}
 	return err
 }
 

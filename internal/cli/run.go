@@ -75,12 +75,17 @@ func (a *app) fail(ctx context.Context, err error) int {
 	if errors.Is(context.Cause(ctx), context.Canceled) && ctx.Err() != nil {
 		e := fault.New(fault.Cancelled, "interrupted").WithOutcome(fault.Unknown).
 			WithHint("what was accepted goes on; `berth ls` and `berth goal ls` show it")
-		a.printError(e)
+		a.printError(e, fault.ExitInterrupted)
 		return int(fault.ExitInterrupted)
 	}
 	e := asFault(err)
-	a.printError(e)
-	return int(fault.ExitOf(e))
+	code := fault.ExitOf(e)
+	var u *uncertainError
+	if errors.As(err, &u) {
+		code = fault.ExitUncertain
+	}
+	a.printError(e, code)
+	return int(code)
 }
 
 // exitError ends the program with a code when all was said already, such as a
@@ -89,6 +94,16 @@ type exitError struct{ code fault.Exit }
 
 // Error implements error.
 func (e *exitError) Error() string { return "failed" }
+
+// uncertainError is the end of something that was waited for, which is that
+// nobody knows: whatever the code of its cause, the program ends with 7.
+type uncertainError struct{ cause *fault.Error }
+
+// Error implements error.
+func (u *uncertainError) Error() string { return u.cause.Error() }
+
+// Unwrap gives the cause.
+func (u *uncertainError) Unwrap() error { return u.cause }
 
 // asFault makes anything that the argument parser says a bad request.
 func asFault(err error) *fault.Error {

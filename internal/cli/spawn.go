@@ -146,8 +146,8 @@ func (a *app) spawn(c *cobra.Command, cmd commands.Command[commands.SpawnInput, 
 			return err
 		}
 	}
-	if err := a.show(r, func(w io.Writer) { sayspawned(w, cmd.Name, r) }); err != nil {
-		return err
+	if err := a.show(r, func(w io.Writer) { sayspawned(w, cmd.Name, r) }); err != nil || !wait {
+		return err // without a wait it is the acceptance that is answered (E10)
 	}
 	return endOf(r.State, r.Fault)
 }
@@ -204,12 +204,12 @@ func endOf(s events.GoalState, f *fault.Error) error {
 	case !s.Terminal() || s == events.GoalSucceeded:
 		return nil
 	case s == events.GoalUncertain && f != nil:
-		return f.WithOutcome(fault.Unknown)
+		return &uncertainError{f.WithOutcome(fault.Unknown)}
 	case f != nil:
 		return f
 	case s == events.GoalUncertain:
-		return fault.New(fault.Internal, "the goal ended uncertain").WithOutcome(fault.Unknown).
-			WithHint("nothing is sent again until it is proved what became of it: `berth history` shows each attempt")
+		return &uncertainError{fault.New(fault.Unavailable, "the goal ended uncertain").WithOutcome(fault.Unknown).
+			WithHint("nothing is sent again until it is proved what became of it: `berth history` shows each attempt")}
 	}
 	return fault.New(fault.Cancelled, "the goal ended %s", s).WithOutcome(fault.Executed)
 }

@@ -45,7 +45,7 @@ second signal ends it at once. Started again, it takes up what it finds.`,
 	fl.StringVar(&f.durability, "durability", "strict", "strict: every commit is synced by itself; group: commits that wait share one sync")
 	fl.StringVar(&f.nats, "nats", "", "use the NATS server at this URL in place of the embedded one (with --creds)")
 	fl.StringVar(&f.drill, "drill", "", "also register the drill provider, with this script of faults")
-	fl.StringVar(&f.maxBytes, "max-bytes", "", "the most that the log takes on disk, such as 10GiB")
+	fl.StringVar(&f.maxBytes, "max-bytes", "", "the most that the log takes on disk, such as 10GiB; a full log has room again after a start with more")
 	fl.StringVar(&f.level, "log-level", "warn", "what is logged to standard error: debug, info, warn or error")
 	fl.BoolVar(&f.initSpace, "init-space", false, "begin a new log although the data directory is not empty, or on an external server")
 	fl.StringVar(&f.accept, "accept-history-loss", "", "go on with a log that is shorter than remembered, for this reason, which becomes an event")
@@ -144,8 +144,11 @@ func startFailure(err error) error {
 	if e != nil && e.Code == fault.BadRequest && fault.ExitOf(e) == fault.ExitUsage {
 		return e.WithDetail(fault.DetailBadConfig)
 	}
-	if e == nil {
+	switch {
+	case e == nil:
 		return nil
+	case fault.ExitOf(e) == fault.ExitLogLost && e.Hint == "":
+		return e.WithHint("nothing was written: bring the log back. If it is gone for good, say so once: berth up --init-space --accept-history-loss REASON")
 	}
 	return e
 }

@@ -1,0 +1,83 @@
+package testscripts
+
+import (
+	"context"
+	"flag"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"berth/events/fault"
+	"berth/internal/cli"
+	"berth/providers/process"
+)
+
+// together is how many scripts run at once: each is a manager with a server.
+const together = 2
+
+var update = flag.Bool("update", false, "rewrite the expectations of scripts")
+
+// The test binary is the program when it is called berth, and a custodian or a
+// seat when a manager of a script starts one.
+func TestMain(m *testing.M) {
+	if handled, code := process.Main(os.Args[1:]); handled {
+		os.Exit(code)
+	}
+	testscript.Main(m, map[string]func(){"berth": program})
+}
+
+// program is main of cmd/berth.
+func program() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	code := cli.Run(ctx, cli.Program{Args: os.Args[1:], Env: os.Getenv, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr})
+	if code != int(fault.ExitOK) {
+		os.Exit(code)
+	}
+}
+
+func TestScripts(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts managers and servers; -short leaves it out")
+	}
+	turns := make(chan struct{}, together)
+	testscript.Run(t, testscript.Params{
+		Dir:                 "scripts",
+		RequireExplicitExec: false,
+		RequireUniqueNames:  true,
+		UpdateScripts:       *update,
+		Setup: func(e *testscript.Env) error {
+			turns <- struct{}{}
+			e.Defer(func() { <-turns })
+			return setup(e)
+		},
+		Condition: condition,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"up": cmdUp, "down": cmdDown, "kill9": cmdKill9, "exits": cmdExits, "until": cmdUntil, "json": cmdJSON, "save": cmdSave,
+			"http": cmdHTTP, "sha256": cmdSHA256, "glob": cmdGlob, "append-event": cmdAppendEvent, "newer-format": cmdNewerFormat, "canary": cmdCanary, "fill": cmdFill, "race": cmdRace,
+			"watch": cmdWatch, "watched": cmdWatched,
+		},
+	})
+}
+
+// setup gives a script a home of its own, so that it finds only its manager.
+func setup(e *testscript.Env) error {
+	home := filepath.Join(e.WorkDir, "home")
+	if err := os.MkdirAll(home, 0o700); err != nil {
+		return err
+	}
+	e.Setenv("HOME", home)
+	e.Setenv("XDG_STATE_HOME", "")
+	e.Setenv("XDG_CONFIG_HOME", filepath.Join(home, ".config"))
+	e.Setenv("BERTH_DATA", filepath.Join(e.WorkDir, "data"))
+	e.Setenv("NATS_URL", "")
+	e.Setenv("NATS_CREDS", "")
+	m := &manager{data: filepath.Join(e.WorkDir, "data")}
+	e.Values[managerKey{}] = m
+	e.Defer(m.clean)
+	return nil
+}
