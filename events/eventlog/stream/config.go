@@ -39,7 +39,7 @@ type Config struct {
 	// Replicas is 1, 3 or 5; zero is 1.
 	Replicas int
 	// MaxBytes is the disk that the log may use; a full log refuses commits.
-	// Zero or less is no limit.
+	// Zero or less is no limit for a new log, and leaves that of another as it is.
 	MaxBytes int64
 	// Barrier, of the group profile; nil says that an acknowledgement of the
 	// server already means synced to disk.
@@ -103,6 +103,13 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Log, error) {
 	info := s.CachedInfo()
 	if err := l.accept(info.Config); err != nil {
 		return nil, err
+	}
+	if cfg.MaxBytes > 0 && cfg.MaxBytes != info.Config.MaxBytes {
+		changed := info.Config
+		changed.MaxBytes = cfg.MaxBytes
+		if _, err := js.UpdateStream(ctx, changed); err != nil {
+			return nil, fault.New(fault.Unavailable, "the size limit of stream %s can't be changed: %s", l.name, events.Scrub(err.Error())).WithOutcome(fault.NotExecuted)
+		}
 	}
 	l.created, l.replicas = info.Created, max(info.Config.Replicas, 1)
 	l.leader = l.replicas > 1
