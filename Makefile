@@ -26,7 +26,7 @@ prove: ## all of the proofs: every seed, every crash point (long)
 	BERTH_PROVE=1 BERTH_SEEDS=$(SEEDS) $(GO) test -timeout 6h ./...
 
 bench: ## figures beside the raw limit of the same run
-	$(GO) run ./cmd/berth bench all
+	$(GO) run ./cmd/berth bench
 
 docs: ## regenerate what is generated: diagrams, command reference, schemas
 	$(GO) test ./... -run 'Generated' -update
