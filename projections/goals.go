@@ -46,6 +46,7 @@ func (g *goals) fold(r events.Record) {
 		next = next.Apply(r.Meta, e)
 	}
 	switch {
+	case next.State == goal.None: // its beginning was torn off
 	case !next.State.Terminal():
 		if isOpen {
 			g.open[r.Boundary] = &next

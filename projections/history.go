@@ -57,6 +57,11 @@ func Lines(r events.Record) []Line {
 		l.explain(e)
 		out = append(out, l)
 	}
+	if r.Torn {
+		l := base
+		l.What = "ignored: the rest of its atomic publish was never stored"
+		out = append(out, l)
+	}
 	if r.Broken != nil {
 		l := base
 		l.Fault = fault.From(r.Broken)

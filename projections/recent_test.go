@@ -74,3 +74,24 @@ func TestCommandsOutliveALifecycle(t *testing.T) {
 		t.Errorf("the old one: %v", err)
 	}
 }
+
+// A member of an incomplete atomic publish changes nothing but where the next
+// append has to stand (decision 3).
+func TestTornRecordChangesNothing(t *testing.T) {
+	at := events.SeatBoundary("local", "web")
+	v := projections.NewViews("test")
+	v.Apply(events.Record{Sequence: 1, Boundary: at, Events: []events.Event{events.SlotClaimed{UID: "u", Environment: "e", Holder: "i"}}})
+	torn := events.Record{Sequence: 2, Previous: 1, Boundary: at, Torn: true, Meta: events.Meta{Command: "c", Fingerprint: "f"}}
+	v.Apply(torn)
+	v.Apply(events.Record{Sequence: 3, Boundary: events.GoalBoundary(events.Caller{Owner: "o", Actor: "a", UID: "u"}, "g"), Torn: true})
+	s, ok := v.Seat("local", "web")
+	if _, found, err := s.Commands.Seen("c", "f"); !ok || s.Sequence != 2 || found || err != nil {
+		t.Errorf("the seat stands at %d, its command is found %v %v", s.Sequence, found, err)
+	}
+	if len(v.Goals(true)) != 0 || v.Sequence() != 3 || len(v.Quarantined()) != 0 {
+		t.Errorf("goals %v at %d", v.Goals(true), v.Sequence())
+	}
+	if l := projections.Lines(torn); len(l) != 1 || l[0].Sequence != 2 {
+		t.Errorf("its lines are %+v", l)
+	}
+}

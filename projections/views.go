@@ -126,6 +126,14 @@ func (v *Views) Apply(r events.Record) {
 		v.quarantine(r, fault.From(r.Broken))
 		return
 	}
+	if r.Torn {
+		// Nothing of it happened, its command neither; but the boundary's next
+		// append expects its sequence.
+		if e := v.live[r.Boundary]; e != nil {
+			e.seat.Sequence = r.Sequence
+		}
+		return
+	}
 	v.fold(r)
 }
 
