@@ -73,7 +73,13 @@ func shellImage(t *testing.T) string {
 	if err := tw.Close(); err != nil {
 		t.Fatal(err)
 	}
-	l, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(b.Bytes())), nil })
+	return imageLayout(t, b.Bytes())
+}
+
+// imageLayout is an image layout with one layer.
+func imageLayout(t *testing.T, tree []byte) string {
+	t.Helper()
+	l, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(tree)), nil })
 	if err != nil {
 		t.Fatal(err)
 	}

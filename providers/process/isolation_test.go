@@ -37,7 +37,7 @@ stat -c %u:%g $HOME | sed s/^/own=/; cat $BERTH_MATERIAL/key | tr a-z A-Z | sed 
 	op.Material = providers.Material{"key": []byte("hush\n")}
 	r.must(op)
 	got := r.untilLog(id, "end\r\n")
-	for _, want := range []string{"pid=1\r", "host=seat", "home=/home/seat:/home/seat", "uid=0", "CapEff:0000000000000000", "CapBnd:0000000000000000",
+	for _, want := range []string{"pid=1\r", "host=demo", "home=/home/seat:/home/seat", "uid=0", "CapEff:0000000000000000", "CapBnd:0000000000000000",
 		"NoNewPrivs:1", "private=yes", "tty=/dev/console", "devices=1", "own=0:0", "key=HUSH"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("missing %q", want)

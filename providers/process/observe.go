@@ -172,6 +172,10 @@ func (d *Driver) observeSeat(ctx context.Context, dir seatdir.Dir, f events.Fact
 		f.State = events.StatePaused
 	}
 	f.Custody, f.Incarnation = &id.Custodian, custodian.Incarnation(id.Custodian)
+	// A start whose answer was lost is watched from its first observation on.
+	if err := d.watches.ensure(dir.ID, id.Custodian); err != nil && !errors.Is(err, identity.ErrGone) {
+		return f, err
+	}
 	return f, nil
 }
 

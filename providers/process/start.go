@@ -4,6 +4,7 @@ package process
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -90,7 +91,7 @@ func (c *call) startOf(ctx context.Context) (seatdir.Start, error) {
 	}
 	s := seatdir.Start{Operation: c.op.ID, Fingerprint: seatdir.Fingerprint(c.op), IDBase: c.j.IDBase}
 	s.Seat = seatdir.Seat{
-		Isolated: ch.isolated, Network: ch.network, Hostname: "seat", Command: p.Command, Material: len(entries) > 0,
+		Isolated: ch.isolated, Network: ch.network, Hostname: cmp.Or(string(c.j.Alias), "seat"), Command: p.Command, Material: len(entries) > 0,
 		Hide: append([]string{c.d.cfg.Dir}, c.d.cfg.Hide...),
 		Env: map[string]string{
 			"PATH": defaultPath, "HOME": stage.Home, "TERM": "xterm-256color",

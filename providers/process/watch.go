@@ -69,6 +69,17 @@ func (w *watches) add(id events.EnvironmentID, c events.Custody) error {
 	return w.put(h.FD(), watched{id: id, pid: c.PID, close: h.Close})
 }
 
+// ensure is add for what may be watched already.
+func (w *watches) ensure(id events.EnvironmentID, c events.Custody) error {
+	w.mu.Lock()
+	s, ok := w.seats[w.byID[id]]
+	w.mu.Unlock()
+	if ok && s.id == id && s.pid == c.PID {
+		return nil
+	}
+	return w.add(id, c)
+}
+
 // child watches a process that this one has started, only to reap it.
 func (w *watches) child(pid int) {
 	fd, err := unix.PidfdOpen(pid, 0)
@@ -106,14 +117,13 @@ func (w *watches) forget(id events.EnvironmentID) {
 }
 
 // drop needs w.mu. Closing the descriptor takes it out of the epoll set.
-func (w *watches) drop(fd int32) watched {
+func (w *watches) drop(fd int32) {
 	s := w.seats[fd]
 	delete(w.seats, fd)
-	if s.id != "" {
+	if w.byID[s.id] == fd {
 		delete(w.byID, s.id)
 	}
 	s.close()
-	return s
 }
 
 func (w *watches) loop() {
