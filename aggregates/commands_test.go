@@ -118,3 +118,13 @@ func TestOneCommandIsKeptOnce(t *testing.T) {
 		t.Errorf("%+v", s.Commands.Kept)
 	}
 }
+
+// Decision 3: an incomplete atomic publish decided nothing, its command too.
+func TestATornRecordOnlyMovesTheSequence(t *testing.T) {
+	b := events.SeatBoundary("local", "demo")
+	torn := events.Record{Sequence: 7, Boundary: b, Torn: true, Meta: events.Meta{Command: "c-1", Fingerprint: "f"}}
+	s := aggregates.NewSeat(b).Apply(torn)
+	if _, seen, err := s.Commands.Seen("c-1", "f"); seen || err != nil || s.Sequence != 7 {
+		t.Fatalf("seen %v, %v, sequence %d", seen, err, s.Sequence)
+	}
+}

@@ -51,6 +51,9 @@ func (s Seat) Apply(r events.Record) Seat {
 			WithHint("a newer program may read it; `berth doctor` lists what is quarantined")
 		return s
 	}
+	if r.Torn {
+		return s // an atomic publish that never became whole decided nothing
+	}
 	s.Commands = s.Commands.add(r)
 	for _, e := range r.Events {
 		s = s.apply(r.Meta, e)
