@@ -44,6 +44,18 @@ func NextGoal(g goal.State, s aggregates.Seat, b events.Boundary, now time.Time)
 	return nil
 }
 
+// Abandoned ends a spawn that an earlier epoch accepted and whose name was
+// never claimed, once its readiness deadline is over: nothing was executed and
+// nobody is left who could. Before that it is continued (decision 2).
+func Abandoned(g goal.State, s aggregates.Seat, now time.Time) []events.Event {
+	if g.Command != "spawn" || s.Slot.UID == g.Allocated.UID || g.State == goal.None || now.Before(g.Ready) {
+		return nil
+	}
+	why := fault.New(fault.Expired, "the manager stopped before the name %s was claimed, and the readiness deadline is over", g.Allocated.Name).
+		WithOutcome(fault.NotExecuted).WithHint("spawn it again")
+	return g.End(events.GoalExpired, why, nil)
+}
+
 type verdict struct {
 	state  events.GoalState
 	phase  string

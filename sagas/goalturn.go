@@ -56,7 +56,13 @@ func (e *Engine) stepGoal(ent *entry) {
 			if g.Broken != nil || g.State.Holder != e.o.Self.Instance {
 				return nil, nil
 			}
-			es := NextGoal(g.State, seat, ent.at, now)
+			var es []events.Event
+			if ent.resume && e.o.Continue != nil {
+				es = Abandoned(g.State, seat, now)
+			}
+			if len(es) == 0 {
+				es = NextGoal(g.State, seat, ent.at, now)
+			}
 			if len(es) > 0 && !e.hook("append:goal:before") {
 				return nil, errDead
 			}

@@ -82,6 +82,9 @@ func (t *turn) decide(s aggregates.Seat) ([]events.Event, error) {
 	t.try, t.action, t.call = t.began, Action{Kind: Idle}, providers.Operation{}
 	var es []events.Event
 	for _, in := range t.inputs {
+		if t.e.lost(s) {
+			break // law 3: a stale epoch never writes, not even what it knows
+		}
 		more := in(t, s)
 		es, s = append(es, more...), s.With(t.meta, more...)
 	}
@@ -228,10 +231,15 @@ func (e *Engine) holds(ent *entry, s aggregates.Seat) bool {
 	if s.Quarantine != nil {
 		return true
 	}
-	if !s.Slot.Held() || s.Slot.Holder != e.o.Self.Instance || s.Slot.Epoch > e.o.Self.Epoch {
+	if !s.Slot.Held() || e.lost(s) {
 		return false
 	}
 	return ent.kind != events.KindEnvironment || !settled(s)
+}
+
+// lost says that the seat is held by another instance or a later epoch.
+func (e *Engine) lost(s aggregates.Seat) bool {
+	return s.Slot.Held() && (s.Slot.Holder != e.o.Self.Instance || s.Slot.Epoch > e.o.Self.Epoch)
 }
 
 func (e *Engine) holdsBack() bool {
