@@ -27,6 +27,10 @@ type SpawnResult struct {
 	Fault       *fault.Error         `json:"fault,omitempty"`
 }
 
+// Err is how the goal ended if it ended badly already, such as by losing the
+// name to another; nil while it goes on and when it succeeded.
+func (r SpawnResult) Err() error { return goalErr(r.State, r.Fault) }
+
 // OperationResult is the acceptance of a checkpoint or an export.
 type OperationResult struct {
 	Name        events.Alias         `json:"name"`
@@ -41,6 +45,22 @@ type OperationResult struct {
 	InstanceID  events.InstanceID    `json:"instanceId"`
 	Sequence    uint64               `json:"sequence"`
 	Fault       *fault.Error         `json:"fault,omitempty"`
+}
+
+// Err is how the goal ended if it ended badly already.
+func (r OperationResult) Err() error { return goalErr(r.State, r.Fault) }
+
+// Err is how the goal ended if it ended badly.
+func (r GoalResult) Err() error { return goalErr(r.State, r.Fault) }
+
+func goalErr(state events.GoalState, why *fault.Error) error {
+	switch {
+	case !state.Terminal() || state == events.GoalSucceeded:
+		return nil
+	case why != nil:
+		return why
+	}
+	return fault.New(fault.FailedPrecondition, "the goal ended: %s", state).WithOutcome(fault.Unknown)
 }
 
 // WriteResult is the answer of a write: what the name's boundary said when it

@@ -78,15 +78,19 @@ func (p *Plane) carryOn(b events.Boundary, g goal.State) (goal.State, uint64) {
 	return next, seq
 }
 
-// step does what is left of the acceptance of a goal that this instance holds.
+// step does what is left of the acceptance of a goal. A spawn is claimed only
+// by the instance that holds it, since its headroom is decided there; an
+// operation may be planned by any, and is run by the holder of the seat.
 func (p *Plane) step(ctx context.Context, b events.Boundary, g goal.State) (goal.State, uint64, error) {
-	if g.State == goal.None || g.State.Terminal() || g.Holder != p.Self.Instance {
+	switch {
+	case g.State == goal.None || g.State.Terminal():
+		return g, 0, nil
+	case g.Command != goalSpawn:
+		return p.plan(ctx, b, g)
+	case g.Holder != p.Self.Instance:
 		return g, 0, nil
 	}
-	if g.Command == goalSpawn {
-		return p.claim(ctx, b, g)
-	}
-	return p.plan(ctx, b, g)
+	return p.claim(ctx, b, g)
 }
 
 // Continue goes on with a goal that was accepted and, because of a crash, got

@@ -57,6 +57,8 @@ type Options struct {
 	Caller events.Caller
 	// Engine tells what the engine does: open, uncertain, stuck, in flight.
 	Engine func() map[string]int64
+	// Requests tells what the binding counts; service.Service.Counts is one.
+	Requests func() map[string]uint64
 	// Admit refuses new work while the host can't take it (a nearly full
 	// disk). Nil admits. What ends work is never refused by it.
 	Admit  func() error

@@ -67,6 +67,8 @@ type Service struct {
 	hurry   context.CancelFunc
 	acting  chan struct{}
 	waiting chan struct{}
+	jobs    chan func()   // to a worker that has nothing to do
+	quit    chan struct{} // closed when idle workers must end
 	running sync.WaitGroup
 	mu      sync.Mutex
 	stopped bool
@@ -84,6 +86,7 @@ func Start(o Options) (*Service, error) {
 		o.Inboxes = []string{nats.InboxPrefix}
 	}
 	s := &Service{o: o, acting: make(chan struct{}, size(o.Handlers, DefaultHandlers)), waiting: make(chan struct{}, size(o.Waiting, DefaultWaiting))}
+	s.jobs, s.quit = make(chan func()), make(chan struct{})
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.patient, s.hurry = context.WithCancel(s.ctx)
 	m, err := micro.AddService(o.Conn, micro.Config{
@@ -177,9 +180,38 @@ func (s *Service) receive(r micro.Request) {
 		s.reply(to, refusal(fault.New(fault.ResourceExhausted, "the manager handles %d requests at once, which is the limit; try again", cap(slots))))
 		return
 	}
-	s.running.Go(func() {
+	s.run(func() {
 		defer func() { <-slots }()
 		s.reply(to, s.o.Handler.Handle(ctx, a, payload, trace))
+	})
+}
+
+// idleFor is how long a worker waits for its next request.
+const idleFor = 10 * time.Second
+
+// run hands a request to a worker that is idle, else to a new one: a worker
+// keeps the stack that its requests need, which a fresh goroutine would have
+// to grow again each time. How many there are is bounded by the slots.
+func (s *Service) run(job func()) {
+	select {
+	case s.jobs <- job:
+		return
+	default:
+	}
+	s.running.Go(func() {
+		t := time.NewTimer(idleFor)
+		defer t.Stop()
+		for {
+			job()
+			t.Reset(idleFor)
+			select {
+			case job = <-s.jobs:
+			case <-t.C:
+				return
+			case <-s.quit:
+				return
+			}
+		}
 	})
 }
 
@@ -245,7 +277,10 @@ func (s *Service) Counts() map[string]uint64 {
 // gets no answer knows that it does not know (E8).
 func (s *Service) Stop() {
 	s.mu.Lock()
-	s.stopped = true
+	if !s.stopped {
+		s.stopped = true
+		close(s.quit)
+	}
 	s.mu.Unlock()
 	if s.micro != nil {
 		if err := s.micro.Stop(); err != nil {
