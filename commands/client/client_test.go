@@ -21,6 +21,7 @@ import (
 	"berth/commands/commandstest"
 	"berth/commands/service"
 	"berth/events"
+	"berth/events/eventlog/stream"
 	"berth/events/fault"
 	"berth/internal/embedded"
 )
@@ -69,11 +70,17 @@ func refused(t *testing.T, what string, err error, code fault.Code, outcome faul
 	}
 }
 
-// One life over the wire: spawn, wait, list, checkpoint, export, download,
-// follow, retire.
+// One life over the wire and on JetStream: spawn, wait, list, checkpoint,
+// export, download, follow, retire.
 func TestOneLifeOverTheWire(t *testing.T) {
-	m := serve(t, commandstest.Config{}, service.Options{})
 	ctx := within(t)
+	_, nc := embedded.ForTest(t, nil)
+	log, err := stream.Open(ctx, nc, stream.Config{Space: commandstest.Space, Create: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = log.Close() })
+	m := serveOn(t, nc, commandstest.Config{Log: log}, service.Options{})
 	s, err := client.Call(ctx, m.client, commands.Spawn, withGoal(commandstest.Drill("demo"), "g"))
 	if err != nil {
 		t.Fatal(err)

@@ -65,6 +65,9 @@ func (p *Plane) events(ctx context.Context, _ *call, in commands.EventsInput) (c
 			return out, err
 		}
 	}
+	if out.Tip, err = p.Log.Tip(ctx); err != nil || from > out.Tip {
+		return out, err
+	}
 	commits, size := 0, 0
 	err = p.Log.Scan(ctx, from-1, func(r events.Record) error {
 		items := commands.CloudEventsOf(p.Space, r)
@@ -83,8 +86,8 @@ func (p *Plane) events(ctx context.Context, _ *call, in commands.EventsInput) (c
 	if err != nil && !errors.Is(err, errPage) {
 		return out, err
 	}
-	out.Tip, err = p.Log.Tip(ctx)
-	return out, err
+	out.Tip = max(out.Tip, out.Next-1)
+	return out, nil
 }
 
 // eventOverhead is how much longer a rendered event is than its data, at most.
