@@ -204,25 +204,32 @@ func get(base, path string) (int, string, error) {
 	return r.StatusCode, string(b), err
 }
 
-// isolates says whether the process provider runs isolated seats here.
-var isolates = sync.OnceValue(func() bool {
+// machine is what the process provider can do here: whether it isolates seats,
+// and the option that says how it limits them.
+var machine = sync.OnceValues(func() (isolates bool, option string) {
+	option = "limits=cgroups"
 	checks, err := cli.MachineChecks(context.Background())
 	for _, c := range checks {
-		if !c.OK {
+		switch {
+		case c.OK:
+		case c.Name == "limits":
+			option = "limits=none"
+		default:
 			fmt.Fprintf(os.Stderr, "scripts with real seats are skipped: %s: %s\n", c.Name, c.Detail)
-			return false
+			return false, option
 		}
 	}
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "scripts with real seats are skipped: %v\n", err)
 	}
-	return err == nil
+	return err == nil, option
 })
 
 // condition knows what a machine must have for some scripts.
 func condition(c string) (bool, error) {
 	if c == "seats" {
-		return isolates(), nil
+		ok, _ := machine()
+		return ok, nil
 	}
 	return false, fmt.Errorf("unknown condition %s", c)
 }

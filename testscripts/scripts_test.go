@@ -76,6 +76,8 @@ func setup(e *testscript.Env) error {
 	e.Setenv("BERTH_DATA", filepath.Join(e.WorkDir, "data"))
 	e.Setenv("NATS_URL", "")
 	e.Setenv("NATS_CREDS", "")
+	_, limits := machine()
+	e.Setenv("SEAT", "--option="+limits) // what a real seat needs on this host
 	m := &manager{data: filepath.Join(e.WorkDir, "data")}
 	e.Values[managerKey{}] = m
 	e.Defer(m.clean)
