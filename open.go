@@ -87,7 +87,7 @@ func (m *Manager) openViews(context.Context) error {
 		views = projections.NewViews(m.opts.Space)
 	}
 	m.runner = projections.NewRunner(m.log, views)
-	m.shelf = sagas.NewShelf(m.log, sagas.WithSeats(func(o events.Owner, a events.Alias) (seat aggregates.Seat, ok bool) {
+	m.shelf = sagas.NewShelf(m.commits(), sagas.WithSeats(func(o events.Owner, a events.Alias) (seat aggregates.Seat, ok bool) {
 		m.runner.Read(func(v *projections.Views) { seat, ok = v.Seat(o, a) })
 		return seat, ok
 	}))
@@ -191,12 +191,12 @@ func (m *Manager) openEngine(context.Context) error {
 		}
 	}
 	m.plane = plane.New(plane.Options{
-		Space: m.opts.Space, Self: m.writer, Log: m.log, Shelf: m.shelf, Views: m.runner, Providers: m.drivers, IDs: m.ids,
+		Space: m.opts.Space, Self: m.writer, Log: m.commits(), Shelf: m.shelf, Views: m.runner, Providers: m.drivers, IDs: m.ids,
 		Now: m.clock.Now, ExportsDir: m.dir.File(exportsDir), Version: m.opts.Version, Durability: m.Profile(), Caller: m.dir.Identity.Caller,
 		Engine: m.engineCounts, Admit: m.guard.Check, Logger: m.logger,
 	})
 	m.engine = sagas.NewEngine(sagas.Options{
-		Log: m.log, Shelf: m.shelf, Drivers: m.drivers, Self: m.writer, Caller: m.dir.Identity.Caller, IDs: m.ids,
+		Log: m.commits(), Shelf: m.shelf, Drivers: m.drivers, Self: m.writer, Caller: m.dir.Identity.Caller, IDs: m.ids,
 		Now: m.clock.Now, Jitter: rand.Float64, MaterialDir: m.dir.File(materialDir), ExportsDir: m.dir.File(exportsDir),
 		Logger: m.logger, CheckEpoch: m.fence.Check, Continue: m.plane.Continue, Hook: m.opts.Hook,
 	})

@@ -52,7 +52,8 @@ type Options struct {
 	// Logger takes the manager's log; nil throws it away.
 	Logger *slog.Logger
 	// Hook is called around every append and every call to a driver; tests of
-	// crashes use it. Nil does nothing.
+	// crashes use it. Its points are those of the engine and CommitPoint's. Nil
+	// does nothing.
 	Hook sagas.Hook
 }
 

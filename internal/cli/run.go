@@ -12,6 +12,7 @@ import (
 	"golang.org/x/term"
 
 	"berth/events/fault"
+	"berth/sagas"
 )
 
 // Program is one run of the program: what main has, made explicit, so that a
@@ -22,6 +23,9 @@ type Program struct {
 	Stdin  io.Reader
 	Stdout io.Writer
 	Stderr io.Writer
+	// Hook is given to a manager (berth.Options.Hook): tests kill the program
+	// with it. The program itself has none.
+	Hook sagas.Hook
 }
 
 // app is the state of one run: global flags and where output goes.

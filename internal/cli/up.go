@@ -59,7 +59,7 @@ func (a *app) upOptions(f upFlags) (berth.Options, error) {
 	}
 	o := berth.Options{
 		DataDir: dir, Listen: f.listen, HTTP: f.http, Durability: berth.Durability(f.durability), NATS: f.nats,
-		Credentials: a.creds, Drill: f.drill, InitSpace: f.initSpace, AcceptHistoryLoss: f.accept, Version: ReadBuild().Version,
+		Credentials: a.creds, Drill: f.drill, InitSpace: f.initSpace, AcceptHistoryLoss: f.accept, Version: ReadBuild().Version, Hook: a.Hook,
 	}
 	if a.space != "" {
 		if o.Space, err = events.ParseSpace(a.space); err != nil {
