@@ -70,6 +70,29 @@ func cmdUntil(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
+// cmdRefused runs a program, with {} in its arguments replaced by a number,
+// until it ends with a code: refused CODE program [args...]. What is measured
+// now and then, such as free disk, is seen a moment later.
+func cmdRefused(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: refused CODE program [args...]")
+	}
+	deadline := time.Now().Add(patience)
+	for n := 0; ; n++ {
+		words := make([]string, 0, len(args))
+		for _, w := range args[1:] {
+			words = append(words, strings.ReplaceAll(w, "{}", strconv.Itoa(n)))
+		}
+		if strconv.Itoa(run(ts, words)) == args[0] {
+			return
+		}
+		if time.Now().After(deadline) {
+			ts.Fatalf("%s did not end with %s within %s", strings.Join(args[1:], " "), args[0], patience)
+		}
+		time.Sleep(pause)
+	}
+}
+
 // cmdJSON looks into the JSON that the last program printed: json PATH WANT.
 // A path is names and indices with dots; len is a length. WANT is the text, or
 // an expression between slashes. ! means: differs.
@@ -227,7 +250,10 @@ var machine = sync.OnceValues(func() (isolates bool, option string) {
 
 // condition knows what a machine must have for some scripts.
 func condition(c string) (bool, error) {
-	if c == "seats" {
+	switch c {
+	case "tmpfs":
+		return canMount(), nil
+	case "seats":
 		ok, _ := machine()
 		return ok, nil
 	}

@@ -36,6 +36,7 @@ type manager struct {
 	args   []string
 
 	watched *watched
+	unmount func()
 }
 
 // lockedBuffer is what a manager printed, readable while it runs.
@@ -168,6 +169,9 @@ func (m *manager) clean() {
 	}
 	if m.cmd != nil {
 		_ = m.stop(syscall.SIGKILL)
+	}
+	if m.unmount != nil {
+		defer m.unmount()
 	}
 	procs, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, p := range procs {

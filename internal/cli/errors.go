@@ -40,9 +40,22 @@ func (a *app) printError(e *fault.Error, code fault.Exit) {
 	if code == fault.ExitUncertain {
 		fmt.Fprintln(a.Stderr, "the outcome is unknown: it may have been done; do not try again blindly")
 	}
-	if e.Hint != "" {
-		fmt.Fprintf(a.Stderr, "hint: %s\n", oneLine(e.Hint))
+	for _, hint := range []string{e.Hint, optOut(e)} {
+		if hint != "" {
+			fmt.Fprintf(a.Stderr, "hint: %s\n", oneLine(hint))
+		}
 	}
+}
+
+// optOut is the option of the process provider that a person may choose where
+// this host can't isolate or limit a seat. It is never chosen for him.
+func optOut(e *fault.Error) string {
+	for _, d := range e.Details {
+		if c := d.Facts["check"]; d.Kind == "berth.preflight" && (c == "limits" || c == "isolation") {
+			return fmt.Sprintf("if you want it without %s all the same, say so by name: --option %s=none; `berth doctor` shows what this machine can do", c, c)
+		}
+	}
+	return ""
 }
 
 // oneLine keeps what others wrote from drawing on the terminal.

@@ -10,6 +10,9 @@ import (
 	"berth/providers"
 )
 
+// Name is how the provider is registered.
+const Name = "process"
+
 // Config is what a driver is made with; see the Linux build.
 type Config struct {
 	Dir     string
