@@ -61,10 +61,35 @@ type draft struct {
 	batch  *events.Batch
 }
 
-// record is the draft as every reader will see it at a sequence.
-func (d draft) record(sequence uint64) events.Record {
-	return events.ParseRecord(d.commit.Boundary, sequence, d.body)
+// records begins to read the drafts as every reader will see them, and
+// returns a function that gives the result for the sequence of the last. It
+// takes as long as encoding them did, which is a good part of a commit, and
+// the server is busy syncing meanwhile.
+func records(ds []draft) func(last uint64) []events.Record {
+	parse := func(last uint64) []events.Record {
+		rs := make([]events.Record, len(ds))
+		for i, d := range ds {
+			rs[i] = events.ParseRecord(d.commit.Boundary, sequenceOf(i, len(ds), last), d.body)
+		}
+		return rs
+	}
+	early := make(chan []events.Record, 1)
+	go func() { early <- parse(uint64(len(ds))) }()
+	return func(last uint64) []events.Record {
+		rs := <-early
+		for i := range rs {
+			if rs[i].Broken != nil {
+				return parse(last) // what is said of it names the sequence
+			}
+			rs[i].Sequence = sequenceOf(i, len(rs), last)
+		}
+		return rs
+	}
 }
+
+// sequenceOf is the sequence of member i of n, when the last has one: the
+// server stores an atomic publish without gaps.
+func sequenceOf(i, n int, last uint64) uint64 { return last - uint64(n-1-i) }
 
 // Commit implements eventlog.Log.
 func (l *Log) Commit(ctx context.Context, c events.Commit) (events.Record, error) {
@@ -177,7 +202,7 @@ func (l *Log) append(ctx context.Context, ds []draft) ([]events.Record, error) {
 	for i, d := range ds {
 		cs[i] = d.commit
 	}
-	why, wait := "", firstBackoff
+	why, wait, read := "", firstBackoff, records(ds)
 	for attempt := range maxAttempts {
 		if attempt > 0 {
 			select {
@@ -192,11 +217,7 @@ func (l *Log) append(ctx context.Context, ds []draft) ([]events.Record, error) {
 		case err != nil:
 			why = err.Error()
 		case ack.Error == nil && !ack.Duplicate:
-			rs := make([]events.Record, len(ds))
-			for i, d := range ds {
-				rs[i] = d.record(ack.Sequence - uint64(len(ds)-1-i))
-			}
-			return rs, nil
+			return read(ack.Sequence), nil
 		case ack.Error != nil:
 			why = ack.Error.Description
 			if !slices.Contains([]int{codeWrongLast, codeWrongLastInFlight, codeDuplicateInFlight, codeDuplicateInBatch, codeStoreFailed, codeBatchIncomplete, codeBatchesInflight}, ack.Error.ErrCode) {
