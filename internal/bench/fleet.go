@@ -18,8 +18,9 @@ import (
 
 const (
 	spawners   = 64          // spawns that are under way at once
-	settleStep = time.Second // an idle manager is quiet when two of these cost the same
-	settleMost = 30          // steps
+	settleStep = time.Second // an idle manager is quiet when one of these costs nearly nothing
+	settleMost = 60          // steps; then it is measured as it is
+	quiet      = 1.0         // % of one core
 	fleetHeld  = 20          // of the filled lives live side by side
 )
 
@@ -55,7 +56,7 @@ func (f *fleet) memory() ([]Row, error) {
 	if _, err := f.weigh(nil); err != nil { // makes the stream
 		return nil, err
 	}
-	if err := f.extend(f.Events / 10); err != nil {
+	if err := f.extend(f.Events / 2); err != nil { // by then, what is bounded is full
 		return nil, err
 	}
 	few, err := f.weigh(nil)
@@ -256,17 +257,14 @@ func (f *fleet) watch(r role) (float64, error) {
 		return 0, err
 	}
 	defer c.kill()
-	last := -1.0
-	step := min(settleStep, f.Idle)
 	for range settleMost {
-		v, err := f.used(c, step)
+		v, err := f.used(c, min(settleStep, f.Idle))
 		if err != nil {
 			return 0, err
 		}
-		if last >= 0 && v > last*0.8 && v < last*1.25 || v < 1 {
+		if v < quiet {
 			break
 		}
-		last = v
 	}
 	v, err := f.used(c, f.Idle)
 	if err != nil {
