@@ -172,7 +172,7 @@ func (m *manager) rest(st *seat, at time.Time) {
 // and the answer may be lost.
 func (m *manager) commit(st *seat, es ...events.Event) bool {
 	if m.s.chance(200) {
-		m.s.fell("before an append")
+		m.falls(st, "before an append")
 		return false
 	}
 	meta := m.s.meta(m.epoch, m.clock())
@@ -197,7 +197,7 @@ func (m *manager) commit(st *seat, es ...events.Event) bool {
 	m.s.notify(st.at)
 	m.goalsOf(st)
 	if m.s.chance(200) {
-		m.s.fell("after an append")
+		m.falls(st, "after an append")
 		return false
 	}
 	if m.s.chance(60) {
@@ -207,6 +207,13 @@ func (m *manager) commit(st *seat, es ...events.Event) bool {
 	}
 	st.fold = st.fold.Apply(r)
 	return true
+}
+
+// falls ends the process in the middle of a decision. One that only stalled
+// looks at the seat anew when it wakes up.
+func (m *manager) falls(st *seat, where string) {
+	m.s.fell(where)
+	m.s.after(time.Millisecond, func() { m.heard(st.at) })
 }
 
 func (m *manager) again(st *seat) {
@@ -295,13 +302,13 @@ func (m *manager) call(st *seat) {
 		m.s.broke("%s: %s is called and is not in the log", st.at, op.ID)
 	}
 	if m.s.chance(150) {
-		m.s.fell("before a call")
+		m.falls(st, "before a call")
 		return
 	}
 	ans := m.s.machine.Apply(m.s.now, drill.CallOf(op))
 	m.s.say("epoch %d calls %s %s %s", m.epoch, op.Verb, st.fold.Alias, ans.Fault)
 	if m.s.chance(150) {
-		m.s.fell("after a call")
+		m.falls(st, "after a call")
 		return
 	}
 	st.try.InFlight = true
