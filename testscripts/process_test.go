@@ -3,6 +3,7 @@ package testscripts
 import (
 	"fmt"
 	"io"
+	"os"
 	"os/exec"
 	"regexp"
 	"strconv"
@@ -48,6 +49,14 @@ func cmdRace(ts *testscript.TestScript, neg bool, args []string) {
 	for i := range n {
 		_, _ = io.WriteString(ts.Stdout(), fmt.Sprintf("%sexit %d\n", outs[i].String(), cmds[i].ProcessState.ExitCode()))
 	}
+}
+
+// cmdContext writes a NATS context: context FILE URL.
+func cmdContext(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: context FILE URL")
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(fmt.Sprintf("{\"url\": %q}\n", args[1])), 0o600))
 }
 
 // watched is a program in the background, of `watch`.

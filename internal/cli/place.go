@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -77,7 +78,7 @@ func (a *app) reach() (place, error) {
 }
 
 func (a *app) options() []nats.Option {
-	o := []nats.Option{nats.Name("berth client"), nats.Timeout(connectTimeout), nats.MaxReconnects(10), nats.ReconnectWait(200 * time.Millisecond)}
+	o := []nats.Option{nats.ErrorHandler(a.serverSays), nats.Name("berth client"), nats.Timeout(connectTimeout), nats.MaxReconnects(10), nats.ReconnectWait(200 * time.Millisecond)}
 	creds := a.creds
 	if creds == "" {
 		creds = a.Env("NATS_CREDS")
@@ -86,6 +87,15 @@ func (a *app) options() []nats.Option {
 		o = append(o, nats.UserCredentials(creds))
 	}
 	return o
+}
+
+// serverSays hears what a server says out of turn. That it lets this program
+// not ask is an answer: there will be no other.
+func (a *app) serverSays(_ *nats.Conn, _ *nats.Subscription, err error) {
+	if errors.Is(err, nats.ErrPermissionViolation) {
+		a.giveUp(fault.New(fault.PermissionDenied, "the server does not let this program ask: %s", events.Scrub(err.Error())).
+			WithHint("look at --space and --creds; `berth doctor` looks at the connection"))
+	}
 }
 
 func (a *app) dial(url string) (*nats.Conn, error) {

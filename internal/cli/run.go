@@ -41,7 +41,8 @@ type app struct {
 	seq      uint64 // --min-seq
 	personal bool   // a person reads standard error
 	local    bool   // the manager is that of a data directory here
-	colour   bool   // standard output takes colour
+	giveUp   context.CancelCauseFunc
+	colour   bool // standard output takes colour
 }
 
 // DefaultTimeout bounds a command and the wait for its end (--timeout).
@@ -53,6 +54,8 @@ func Run(ctx context.Context, p Program) int {
 	a := &app{Program: p}
 	a.personal = isTerminal(p.Stderr) && p.Env("TERM") != "dumb"
 	a.colour = isTerminal(p.Stdout) && p.Env("TERM") != "dumb" && p.Env("NO_COLOR") == ""
+	ctx, a.giveUp = context.WithCancelCause(ctx)
+	defer a.giveUp(nil)
 	root := a.root()
 	root.SetArgs(p.Args)
 	root.SetIn(p.Stdin)
@@ -76,7 +79,10 @@ func (a *app) fail(ctx context.Context, err error) int {
 	if errors.As(err, &x) {
 		return int(x.code)
 	}
-	if errors.Is(context.Cause(ctx), context.Canceled) && ctx.Err() != nil {
+	var refused *fault.Error
+	if errors.As(context.Cause(ctx), &refused) {
+		err = refused
+	} else if ctx.Err() != nil {
 		e := fault.New(fault.Cancelled, "interrupted").WithOutcome(fault.Unknown).
 			WithHint("what was accepted goes on; `berth ls` and `berth goal ls` show it")
 		a.printError(e, fault.ExitInterrupted)
