@@ -224,6 +224,7 @@ type WaitResult struct {
 	Met       bool                       `json:"met"`
 	Status    aggregates.Status          `json:"status,omitempty"` // of a name
 	Operation *projections.OperationView `json:"operation,omitempty"`
+	Deadline  string                     `json:"deadline,omitempty"` // of the name's life as it stands, RFC 3339
 	Goal      *GoalResult                `json:"goal,omitempty"`
 	AsOf      uint64                     `json:"asOf"`
 }

@@ -117,6 +117,40 @@ func (s State) Find(id events.OperationID) (Operation, bool) {
 	return Operation{}, false
 }
 
+// Outcome is the operation of that id, or, for an extension that is done in
+// bounded steps, the newest step towards the same end (R29): only that one
+// says whether what was asked for is done.
+func (s State) Outcome(id events.OperationID) (Operation, bool) {
+	op, ok := s.Find(id)
+	if !ok || op.Verb != events.VerbExtend || !op.Succeeded() || op.Arguments.Wanted == nil {
+		return op, ok
+	}
+	wanted := *op.Arguments.Wanted
+	if s.Deadline != nil && !s.Deadline.Before(wanted) {
+		return op, true
+	}
+	steps := slices.Concat(s.Done, s.Queue)
+	if s.Operation != nil {
+		steps = append(steps, *s.Operation)
+	}
+	for _, o := range steps {
+		if o.Verb == events.VerbExtend && !o.At.Before(op.At) && towards(o, wanted) {
+			op = o
+		}
+	}
+	return op, true
+}
+
+// towards says that a step of an extension, planned or dispatched, leads to
+// that deadline in the end.
+func towards(o Operation, wanted time.Time) bool {
+	end := o.Arguments.Wanted
+	if end == nil {
+		end = o.Arguments.ExtendTo
+	}
+	return end != nil && end.Equal(wanted)
+}
+
 // Last is the operation that a reader wants to see: the open one, else the
 // next in the queue, else the last done.
 func (s State) Last() (Operation, bool) {

@@ -73,7 +73,7 @@ func lookName(v *projections.Views, owner events.Owner, in commands.WaitInput, o
 	alias := events.Alias(in.Name)
 	seat, held := v.Seat(owner, alias)
 	mine := held && (in.UID == "" || seat.Slot.UID == events.UID(in.UID))
-	out.Status, out.Operation = aggregates.StatusNone, nil
+	out.Status, out.Operation, out.Deadline = aggregates.StatusNone, nil, ""
 	switch {
 	case mine:
 		out.Status = seat.Status()
@@ -83,12 +83,15 @@ func lookName(v *projections.Views, owner events.Owner, in commands.WaitInput, o
 	if in.Operation == "" {
 		return slices.Contains(in.Until, string(out.Status))
 	}
-	op, ok := seat.Environment.Find(events.OperationID(in.Operation))
+	op, ok := seat.Environment.Outcome(events.OperationID(in.Operation))
 	if !mine || !ok {
 		// Gone with its life, or done so long ago that the journal dropped it.
 		return true
 	}
-	out.Operation = &projections.OperationView{ID: op.ID, Verb: op.Verb, State: op.Phase, At: op.At.UnixMilli(), Stuck: op.Stuck, Fault: op.Fault}
+	if d := seat.Environment.Deadline; d != nil {
+		out.Deadline = rfc3339(*d)
+	}
+	out.Operation = &projections.OperationView{ID: events.OperationID(in.Operation), Verb: op.Verb, State: op.Phase, At: op.At.UnixMilli(), Stuck: op.Stuck, Fault: op.Fault}
 	return op.Phase != environment.Planned && !op.Open()
 }
 

@@ -118,6 +118,9 @@ func awaitWrite(ctx context.Context, l *link, what string, until []aggregates.St
 	if got.Status != "" {
 		r.Status = got.Status
 	}
+	if got.Deadline != "" && r.Deadline != "" {
+		r.Deadline = got.Deadline // what is, not what was asked for
+	}
 	op := got.Operation
 	switch {
 	case op == nil || op.ID != r.Operation:
