@@ -2,6 +2,8 @@ package berth
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -17,6 +19,8 @@ const (
 	checkpointEvery = 5 * time.Second
 	snapshotEvery   = 50_000 // records
 	signEvery       = time.Hour
+	// keepExports is how long an accepted export can be downloaded again.
+	keepExports = 24 * time.Hour
 )
 
 // keeper follows the whole stream's chain, writes the synced checkpoint that
@@ -111,6 +115,7 @@ func (k *keeper) keep(ctx context.Context) error {
 		if time.Since(signed) >= signEvery {
 			signed = time.Now()
 			k.record(ctx, k.sign)
+			k.sweep(k.m.dir.File(exportsDir), time.Now().Add(-keepExports))
 		}
 	}
 }
@@ -151,6 +156,24 @@ func (k *keeper) sign(instance.State) ([]events.Event, error) {
 	}
 	k.signed = through
 	return []events.Event{e}, nil
+}
+
+// sweep removes accepted exports that nobody fetched for a day.
+func (k *keeper) sweep(dir string, before time.Time) {
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		k.m.logger.Error("the exports can't be listed", "error", err)
+		return
+	}
+	for _, f := range files {
+		info, err := f.Info()
+		if err != nil || !info.ModTime().Before(before) {
+			continue
+		}
+		if err := os.Remove(filepath.Join(dir, f.Name())); err != nil {
+			k.m.logger.Error("an old export was not removed", "error", err)
+		}
+	}
 }
 
 func (k *keeper) record(ctx context.Context, f func(instance.State) ([]events.Event, error)) {
