@@ -30,7 +30,7 @@ func (f *goalFlags) flags(c *cobra.Command) {
 func (a *app) checkpointCommand() *cobra.Command {
 	var f goalFlags
 	c := &cobra.Command{
-		Use: "checkpoint NAME", Short: commands.Checkpoint.Doc, Args: args("NAME"), ValidArgsFunction: a.completeNames,
+		Use: "checkpoint NAME", Short: short(commands.Checkpoint.Contract), Args: args("NAME"), ValidArgsFunction: a.completeNames,
 		Example: "  berth checkpoint demo\n  berth export demo --to demo.tar",
 		RunE: func(c *cobra.Command, in []string) error {
 			x := commands.CheckpointInput{Named: f.named(in), Goal: f.goal}

@@ -32,10 +32,10 @@ func (a *app) goalCommand() *cobra.Command {
 	get := &cobra.Command{Use: "get ID", Short: "A goal as it stands", Args: args("ID"), RunE: func(c *cobra.Command, in []string) error { return a.goal(c.Context(), in[0], wait) }}
 	get.Flags().BoolVar(&wait, "wait", false, "wait until it ended, and end with its exit code")
 	var ls commands.GoalsInput
-	list := &cobra.Command{Use: "ls", Short: commands.Goals.Doc, Args: args(), RunE: func(c *cobra.Command, _ []string) error { return a.goals(c.Context(), ls) }}
+	list := &cobra.Command{Use: "ls", Short: short(commands.Goals.Contract), Args: args(), RunE: func(c *cobra.Command, _ []string) error { return a.goals(c.Context(), ls) }}
 	list.Flags().BoolVarP(&ls.Ended, "all", "a", false, "also the newest of those that ended")
 	var cancel commands.GoalCancelInput
-	end := &cobra.Command{Use: "cancel ID", Short: commands.GoalCancel.Doc, Args: args("ID"), RunE: func(c *cobra.Command, in []string) error {
+	end := &cobra.Command{Use: "cancel ID", Short: short(commands.GoalCancel.Contract), Args: args("ID"), RunE: func(c *cobra.Command, in []string) error {
 		cancel.Goal = in[0]
 		return a.showGoal(ask(c.Context(), a, commands.GoalCancel, cancel))
 	}}

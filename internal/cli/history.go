@@ -9,13 +9,14 @@ import (
 
 	"berth/commands"
 	"berth/commands/client"
+	"berth/events"
 	"berth/projections"
 )
 
 func (a *app) historyCommand() *cobra.Command {
 	var goal string
 	c := &cobra.Command{
-		Use: "history NAME", Short: commands.History.Doc, ValidArgsFunction: a.completeNames, Example: "  berth history demo\n  berth history --goal 019b...",
+		Use: "history NAME", Short: short(commands.History.Contract), ValidArgsFunction: a.completeNames, Example: "  berth history demo\n  berth history --goal 019b...",
 		Args: func(c *cobra.Command, in []string) error {
 			if goal != "" {
 				return args()(c, in)
@@ -60,6 +61,14 @@ func (a *app) history(ctx context.Context, in commands.HistoryInput) error {
 	return list(a, all, all.Items, func(w io.Writer) { a.storyTable(all.Items).print(w) })
 }
 
+// cause is the goal's id where the cause is a goal, since its boundary is long.
+func (a *app) cause(s string) string {
+	if _, id, ok := events.Boundary(s).Goal(); ok && a.output != formatWide {
+		return "goal " + string(id)
+	}
+	return s
+}
+
 func (a *app) storyTable(lines []projections.Line) *table {
 	head := []string{"SEQ", "TIME", "WHO", "WHAT", "CAUSE"}
 	wide := a.output == formatWide
@@ -68,7 +77,7 @@ func (a *app) storyTable(lines []projections.Line) *table {
 	}
 	t := a.table(head...)
 	for _, l := range lines {
-		cells := []string{strconv.FormatUint(l.Sequence, 10), l.Time.UTC().Format("2006-01-02T15:04:05.000Z"), l.Who, l.What, l.Cause}
+		cells := []string{strconv.FormatUint(l.Sequence, 10), l.Time.UTC().Format("2006-01-02T15:04:05.000Z"), l.Who, l.What, a.cause(l.Cause)}
 		if wide {
 			cells = append(cells, l.Type, string(l.Operation), strconv.FormatUint(l.Epoch, 10))
 		}

@@ -54,7 +54,7 @@ func (a *app) usageCommand() *cobra.Command {
 	var in commands.UsageInput
 	var rates string
 	c := &cobra.Command{
-		Use: "usage", Short: commands.Usage.Doc, Args: args(), Example: "  berth usage\n  berth usage --by-environment --rates rates.json",
+		Use: "usage", Short: short(commands.Usage.Contract), Args: args(), Example: "  berth usage\n  berth usage --by-environment --rates rates.json",
 		Long: `What was used: CPU-hours, GiB-hours and, with a rate card, what it cost. Reservations
 are counted, from the claim of a name to the proof of its end. A rate card is JSON:
 {"currency":"EUR","default":{"cpuHour":"0.04","memoryGiBHour":"0.005","diskGiBHour":"0"},"providers":{}}`,

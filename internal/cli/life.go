@@ -158,7 +158,7 @@ func uncertain(what string, r *commands.WriteResult) error {
 
 func (a *app) plainVerb(c commands.Command[commands.SeatInput, commands.WriteResult], said, next string, until ...aggregates.Status) *cobra.Command {
 	return verbCommand(a, verb[commands.SeatInput]{
-		use: c.Name, short: c.Doc, example: "  berth " + c.Name + " demo", command: c, until: until, next: next,
+		use: c.Name, short: short(c.Contract), example: "  berth " + c.Name + " demo", command: c, until: until, next: next,
 		input: func(f *seatFlags, in []string) (commands.SeatInput, error) {
 			return commands.SeatInput{Named: f.named(in)}, nil
 		},
@@ -191,7 +191,7 @@ func (a *app) resumeCommand() *cobra.Command {
 func (a *app) extendCommand() *cobra.Command {
 	var by, until string
 	return verbCommand(a, verb[commands.ExtendInput]{
-		use: "extend", short: commands.Extend.Doc, example: "  berth extend demo --by 30m\n  berth extend demo --until 2026-12-31T18:00:00Z", command: commands.Extend,
+		use: "extend", short: short(commands.Extend.Contract), example: "  berth extend demo --by 30m\n  berth extend demo --until 2026-12-31T18:00:00Z", command: commands.Extend,
 		flags: func(c *cobra.Command) {
 			c.Flags().StringVar(&by, "by", "", "how much longer, such as 30m")
 			c.Flags().StringVar(&until, "until", "", "until when: RFC 3339, or a duration from now")
@@ -215,7 +215,7 @@ func (a *app) extendCommand() *cobra.Command {
 func (a *app) retireCommand() *cobra.Command {
 	var grace string
 	return verbCommand(a, verb[commands.RetireInput]{
-		use: "retire", short: commands.Retire.Doc, example: "  berth retire demo\n  berth retire demo --grace 30s", command: commands.Retire,
+		use: "retire", short: short(commands.Retire.Contract), example: "  berth retire demo\n  berth retire demo --grace 30s", command: commands.Retire,
 		long: `End a life: stop the seat, prove that it exited, revoke its credentials, destroy the
 environment, and only then free the name. While an operation is uncertain, the end
 is queued behind it.`,
@@ -236,7 +236,7 @@ is queued behind it.`,
 func (a *app) writeOffCommand() *cobra.Command {
 	var reason string
 	return verbCommand(a, verb[commands.WriteOffInput]{
-		use: "write-off", short: commands.WriteOff.Doc, example: "  berth write-off demo --reason 'the provider account was closed'", command: commands.WriteOff,
+		use: "write-off", short: short(commands.WriteOff.Contract), example: "  berth write-off demo --reason 'the provider account was closed'", command: commands.WriteOff,
 		long: `Give up an environment whose operation stays uncertain. Its name and reservation are
 freed without proof; it goes on being looked for, and is destroyed when it is found.
 History, usage and doctor show it for ever. Be sure that two of it would do no harm.`,

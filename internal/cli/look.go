@@ -17,7 +17,7 @@ import (
 func (a *app) lsCommand() *cobra.Command {
 	var in commands.LsInput
 	c := &cobra.Command{
-		Use: "ls", Aliases: []string{"list"}, Short: commands.Ls.Doc, Args: args(), Example: "  berth ls\n  berth ls --all -o wide\n  berth ls --status uncertain -o json",
+		Use: "ls", Aliases: []string{"list"}, Short: short(commands.Ls.Contract), Args: args(), Example: "  berth ls\n  berth ls --all -o wide\n  berth ls --status uncertain -o json",
 		RunE: func(c *cobra.Command, _ []string) error { return a.ls(c.Context(), in) },
 	}
 	c.Flags().StringVar(&in.Provider, "provider", "", "only of this provider")
@@ -110,7 +110,7 @@ func operationWords(o *projections.OperationView) string {
 func (a *app) inspectCommand() *cobra.Command {
 	var uid string
 	c := &cobra.Command{
-		Use: "inspect NAME", Short: commands.Inspect.Doc, Args: args("NAME"), ValidArgsFunction: a.completeNames, Example: "  berth inspect demo\n  berth inspect demo -o json",
+		Use: "inspect NAME", Short: short(commands.Inspect.Contract), Args: args("NAME"), ValidArgsFunction: a.completeNames, Example: "  berth inspect demo\n  berth inspect demo -o json",
 		RunE: func(c *cobra.Command, in []string) error {
 			ctx, cancel := a.bounded(c.Context())
 			defer cancel()
@@ -161,7 +161,7 @@ func sayInspection(w io.Writer, r commands.InspectResult, now time.Time) {
 func (a *app) slotsCommand() *cobra.Command {
 	var in commands.SlotsInput
 	c := &cobra.Command{
-		Use: "slots [NAME...]", Short: commands.Slots.Doc, Example: "  berth slots\n  berth slots demo --all", ValidArgsFunction: a.completeNames,
+		Use: "slots [NAME...]", Short: short(commands.Slots.Contract), Example: "  berth slots\n  berth slots demo --all", ValidArgsFunction: a.completeNames,
 		RunE: func(c *cobra.Command, names []string) error {
 			in.Names = names
 			return a.slots(c.Context(), in)

@@ -16,7 +16,7 @@ import (
 func (a *app) replayCommand() *cobra.Command {
 	var in commands.ReplayInput
 	c := &cobra.Command{
-		Use: "replay", Short: commands.Replay.Doc, Args: args(), Example: "  berth replay --verify\n  berth replay --at 2026-01-31T12:00:00Z\n  berth replay --at 1000 -o json\n  berth replay --verify --data DIR   # also when the manager is down",
+		Use: "replay", Short: short(commands.Replay.Contract), Args: args(), Example: "  berth replay --verify\n  berth replay --at 2026-01-31T12:00:00Z\n  berth replay --at 1000 -o json\n  berth replay --verify --data DIR   # also when the manager is down",
 		Long: `Rebuild everything from the log. --at shows the fleet as it was at a sequence or a
 time; --verify compares what was rebuilt with what is served, and ends with 1 if
 anything differs. With --data it also works when the manager is down: then the log of
@@ -82,7 +82,7 @@ func (a *app) sayReplay(w io.Writer, r commands.ReplayResult) {
 
 func (a *app) verifyCommand() *cobra.Command {
 	return &cobra.Command{
-		Use: "verify", Short: commands.VerifyLog.Doc, Args: args(), Example: "  berth verify\n  berth verify --data DIR   # also when the manager is down",
+		Use: "verify", Short: short(commands.VerifyLog.Contract), Args: args(), Example: "  berth verify\n  berth verify --data DIR   # also when the manager is down",
 		RunE: func(c *cobra.Command, _ []string) error {
 			ctx, cancel := a.bounded(c.Context())
 			defer cancel()

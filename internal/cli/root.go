@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -41,14 +42,22 @@ func (a *app) root() *cobra.Command {
 	})
 	root.AddGroup(&cobra.Group{ID: groupManager, Title: "The manager:"}, &cobra.Group{ID: groupLife, Title: "A life:"},
 		&cobra.Group{ID: groupLook, Title: "Looking:"}, &cobra.Group{ID: groupLog, Title: "The log:"})
-	a.addGroup(root, groupManager, a.upCommand(), a.statusCommand(), a.doctorCommand(), a.hostsCommand(), a.drillCommand())
+	a.addGroup(root, groupManager, a.upCommand(), a.statusCommand(), a.doctorCommand(), a.hostsCommand(), a.drillCommand(), a.benchCommand())
 	a.addGroup(root, groupLife, a.spawnCommand(), a.reserveCommand(), a.provisionCommand(), a.startCommand(), a.extendCommand(), a.pauseCommand(), a.resumeCommand(),
 		a.checkpointCommand(), a.exportCommand(), a.retireCommand(), a.goalCommand(), a.writeOffCommand())
 	a.addGroup(root, groupLook, a.lsCommand(), a.inspectCommand(), a.slotsCommand(), a.logsCommand(), a.usageCommand(), a.describeCommand())
 	a.addGroup(root, groupLog, a.historyCommand(), a.eventsCommand(), a.replayCommand(), a.verifyCommand())
-	root.AddCommand(a.benchCommand(), benchRole(), a.versionCommand(), exitCodesTopic())
+	root.AddCommand(benchRole(), a.versionCommand(), exitCodesTopic())
 	root.CompletionOptions.HiddenDefaultCmd = false
 	return root
+}
+
+var citations = regexp.MustCompile(` \((?:R|decision |scenario )[^)]*\)`)
+
+// short is what the contract says of a command, as one line of help: the
+// numbers of rules are for those who read the contract.
+func short(c *commands.Contract) string {
+	return strings.TrimSuffix(citations.ReplaceAllString(c.Doc, ""), ".")
 }
 
 const (
