@@ -69,6 +69,7 @@ func TestBadInputIsRefusedBeforeAnythingIsAsked(t *testing.T) {
 		{"replay --at someday", "at"},
 		{"replay --at 5 --verify", "at"},
 		{"usage --rates /nowhere.json", "nowhere"},
+		{"ls --server nats://127.0.0.1:1 --creds /nowhere.creds", "--creds"},
 		{"inspect " + strings.Repeat("x", 65), "name"},
 		{"logs demo --from -1", "from"},
 	} {
@@ -117,6 +118,14 @@ func TestNobodyAnswers(t *testing.T) {
 		if r.code != int(fault.ExitUnavailable) || !strings.Contains(r.stderr, `"not-executed"`) || !strings.Contains(r.stderr, "berth up") {
 			t.Errorf("%v: code %d %s", args, r.code, r.stderr)
 		}
+	}
+}
+
+// A password in a URL is not repeated.
+func TestURLsAreScrubbed(t *testing.T) {
+	r := run(t, nil, "ls", "--server", "nats://user:hunter2canary@127.0.0.1:1")
+	if strings.Contains(r.stderr, "hunter2canary") || r.code != int(fault.ExitUnavailable) {
+		t.Errorf("code %d %s", r.code, r.stderr)
 	}
 }
 

@@ -77,16 +77,19 @@ func (a *app) reach() (place, error) {
 	return p, err
 }
 
-func (a *app) options() []nats.Option {
+func (a *app) options() ([]nats.Option, error) {
 	o := []nats.Option{nats.ErrorHandler(a.serverSays), nats.Name("berth client"), nats.Timeout(connectTimeout), nats.MaxReconnects(10), nats.ReconnectWait(200 * time.Millisecond)}
 	creds := a.creds
 	if creds == "" {
 		creds = a.Env("NATS_CREDS")
 	}
 	if creds != "" {
+		if _, err := os.Stat(creds); err != nil {
+			return nil, usage("--creds (or NATS_CREDS): %s", events.Scrub(err.Error()))
+		}
 		o = append(o, nats.UserCredentials(creds))
 	}
-	return o
+	return o, nil
 }
 
 // serverSays hears what a server says out of turn. That it lets this program
@@ -99,7 +102,11 @@ func (a *app) serverSays(_ *nats.Conn, _ *nats.Subscription, err error) {
 }
 
 func (a *app) dial(url string) (*nats.Conn, error) {
-	nc, err := nats.Connect(url, a.options()...)
+	o, err := a.options()
+	if err != nil {
+		return nil, err
+	}
+	nc, err := nats.Connect(url, o...)
 	if err != nil {
 		return nil, silent(url, err)
 	}
@@ -113,11 +120,14 @@ func silent(url string, err error) error {
 }
 
 func (a *app) dialContext(p place, name string) (place, error) {
-	nc, settings, err := natscontext.Connect(name, a.options()...)
+	o, err := a.options()
+	if err != nil {
+		return p, err
+	}
+	nc, _, err := natscontext.Connect(name, o...)
 	if err != nil {
 		return p, silent("the NATS context "+name, err)
 	}
-	_ = settings
 	p.conn = nc
 	a.recognise(&p)
 	return p, nil
@@ -143,7 +153,9 @@ func (a *app) dialData(p place) (place, error) {
 	if err != nil {
 		return p, err
 	}
-	if p.conn, err = a.dial(e.NATS); err != nil {
+	if p.conn, err = a.dial(e.NATS); fault.CodeOf(err) == fault.BadRequest {
+		return p, err
+	} else if err != nil {
 		return p, fault.New(fault.Unavailable, "the manager of %s does not answer at %s", dir, e.NATS).
 			WithOutcome(fault.NotExecuted).WithHint("start it again: berth up --data %s", dir)
 	}
