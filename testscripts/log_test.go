@@ -103,3 +103,15 @@ func cmdFill(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	ts.Fatalf("the log did not become full")
 }
+
+// cmdExternal runs a NATS server of somebody else until the end of the script,
+// and tells its URL in $EXTERNAL.
+func cmdExternal(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 0 {
+		ts.Fatalf("usage: external")
+	}
+	srv, err := embedded.Start(context.Background(), embedded.Options{StoreDir: ts.MkAbs("external"), Name: "external", SyncAlways: true, Listen: true})
+	ts.Check(err)
+	ts.Defer(srv.Stop)
+	ts.Setenv("EXTERNAL", srv.ClientURL())
+}
