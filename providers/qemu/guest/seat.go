@@ -1,0 +1,116 @@
+//go:build linux
+
+package guest
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"time"
+
+	"github.com/creack/pty"
+	"golang.org/x/sys/unix"
+
+	"berth/providers/qemu/wire"
+)
+
+// drainPatience bounds the wait for a terminal's last bytes.
+const drainPatience = 10 * time.Second
+
+// seat is the command under its terminal.
+type seat struct {
+	pid     int
+	master  *os.File
+	drained chan struct{}
+}
+
+// launch starts the seat's command, once in the life of a machine.
+func (a *agent) launch(l *wire.Launch) error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if l == nil || len(l.Command) == 0 {
+		return errors.New("there is no command to launch")
+	}
+	if a.seat != nil {
+		return errors.New("the command runs already")
+	}
+	for k, v := range l.Env { // also where LookPath looks
+		if err := os.Setenv(k, v); err != nil {
+			return err
+		}
+	}
+	path, err := exec.LookPath(l.Command[0])
+	if err != nil {
+		return fmt.Errorf("the guest has no program %q", l.Command[0])
+	}
+	cmd := &exec.Cmd{Path: path, Args: l.Command, Dir: l.Dir}
+	for k, v := range l.Env {
+		cmd.Env = append(cmd.Env, k+"="+v)
+	}
+	master, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: l.Rows, Cols: l.Cols})
+	if err != nil {
+		return fmt.Errorf("starting %q: %w", l.Command[0], err)
+	}
+	s := &seat{pid: cmd.Process.Pid, master: master, drained: make(chan struct{})}
+	_ = cmd.Process.Release() // reaped below, with every orphan
+	a.seat = s
+	go a.pump(s)
+	go a.reap(s)
+	return nil
+}
+
+// pump sends what the terminal gives.
+func (a *agent) pump(s *seat) {
+	defer close(s.drained)
+	buf := make([]byte, 32<<10)
+	for {
+		n, err := s.master.Read(buf)
+		if n > 0 {
+			if err := a.out.Send(wire.Frame{Do: wire.SayOutput, Data: buf[:n]}); err != nil {
+				say("output: %s", err)
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+// reap waits for every process of the guest, as its first process must. When
+// the command has ended, what it left behind is killed, and then it is told.
+func (a *agent) reap(s *seat) {
+	code := -1
+	for {
+		var ws unix.WaitStatus
+		pid, err := unix.Wait4(-1, &ws, 0, nil)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil { // no process is left
+			break
+		}
+		if pid == s.pid {
+			if code = ws.ExitStatus(); ws.Signaled() {
+				code = 128 + int(ws.Signal())
+			}
+			_ = unix.Kill(-1, unix.SIGKILL)
+		}
+	}
+	select {
+	case <-s.drained:
+	case <-time.After(drainPatience):
+	}
+	if err := a.out.Send(wire.Frame{Do: wire.SayExit, Code: code}); err != nil {
+		say("telling the end: %s", err)
+	}
+}
+
+func (s *seat) input(b []byte) error {
+	_, err := s.master.Write(b)
+	return err
+}
+
+func (s *seat) resize(rows, cols uint16) error {
+	return pty.Setsize(s.master, &pty.Winsize{Rows: rows, Cols: cols})
+}

@@ -1,0 +1,69 @@
+//go:build linux
+
+package guest
+
+import (
+	"archive/tar"
+	"bytes"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func TestTreesComeBackAsTheyWere(t *testing.T) {
+	from, to := t.TempDir(), filepath.Join(t.TempDir(), "made")
+	for name, b := range map[string]string{"a": "one", "d/e": "two"} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(from, name)), 0o750); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(from, name), []byte(b), 0o640); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("../../etc/passwd", filepath.Join(from, "out")); err != nil {
+		t.Fatal(err)
+	}
+	var one, two bytes.Buffer
+	if err := Pack(&one, from); err != nil {
+		t.Fatal(err)
+	}
+	if err := Unpack(bytes.NewReader(one.Bytes()), to); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := os.ReadFile(filepath.Join(to, "d/e")); string(b) != "two" || err != nil {
+		t.Errorf("%q %v", b, err)
+	}
+	if l, err := os.Readlink(filepath.Join(to, "out")); l != "../../etc/passwd" || err != nil {
+		t.Errorf("%q %v", l, err)
+	}
+	if err := Pack(&two, to); err != nil || two.Len() != one.Len() {
+		t.Errorf("packed again: %d bytes, were %d: %v", two.Len(), one.Len(), err)
+	}
+}
+
+// What a seat put into its home can't write outside of it when it is put into
+// another guest.
+func TestUnpackStaysInside(t *testing.T) {
+	for name, hs := range map[string][]tar.Header{
+		"dots":      {{Name: "../x", Typeflag: tar.TypeReg, Mode: 0o600}},
+		"a symlink": {{Name: "l", Linkname: "..", Typeflag: tar.TypeSymlink}, {Name: "l/x", Typeflag: tar.TypeReg, Mode: 0o600}},
+	} {
+		top := t.TempDir()
+		var b bytes.Buffer
+		w := tar.NewWriter(&b)
+		for _, h := range hs {
+			if err := w.WriteHeader(&h); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := Unpack(&b, filepath.Join(top, "in")); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+		if _, err := os.Lstat(filepath.Join(top, "x")); err == nil {
+			t.Errorf("%s: a file was written outside", name)
+		}
+	}
+}
