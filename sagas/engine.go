@@ -54,7 +54,9 @@ type Options struct {
 	CheckEpoch func(ctx context.Context) error
 	// Continue takes an accepted goal further whose effect is not on its seat
 	// yet: a crash came between the two commits of its acceptance (decision 2).
-	// It must be idempotent. Nil: such a goal waits for its deadline.
+	// One of which Unclaimed is true it ends as expired, so that no claim can
+	// come any more. It must be idempotent. Nil: nobody claims, and the engine
+	// expires such a goal itself.
 	Continue func(ctx context.Context, b events.Boundary, g goal.State) error
 	Hook     Hook
 }

@@ -34,7 +34,7 @@ func NextGoal(g goal.State, s aggregates.Seat, b events.Boundary, now time.Time)
 		return g.End(v.state, v.fault, v.result)
 	case g.State == events.GoalUncertain:
 		return nil
-	case g.Command == "spawn" && !now.Before(g.Ready):
+	case g.Command == "spawn" && bound(g, s) && !now.Before(g.Ready):
 		why := fault.New(fault.DeadlineExceeded, "the success signal did not arrive within the readiness deadline; %s is %s", g.Allocated.Name, s.Status()).
 			WithOutcome(fault.Unknown).WithHint("`berth inspect %s` shows it; asking again would make a second one", g.Allocated.Name)
 		return g.End(events.GoalUncertain, why, nil)
@@ -44,15 +44,18 @@ func NextGoal(g goal.State, s aggregates.Seat, b events.Boundary, now time.Time)
 	return nil
 }
 
-// Abandoned ends a spawn that an earlier epoch accepted and whose name was
-// never claimed, once its readiness deadline is over: nothing was executed and
-// nobody is left who could. Before that it is continued (decision 2).
-func Abandoned(g goal.State, s aggregates.Seat, now time.Time) []events.Event {
-	if g.Command != "spawn" || s.Slot.UID == g.Allocated.UID || g.State == goal.None || now.Before(g.Ready) {
-		return nil
-	}
-	why := fault.New(fault.Expired, "the manager stopped before the name %s was claimed, and the readiness deadline is over", g.Allocated.Name).
-		WithOutcome(fault.NotExecuted).WithHint("spawn it again")
+// Unclaimed says that a spawn's name was not claimed by its readiness
+// deadline. Nothing was executed then, and it may be expired by whoever has
+// made sure that no claim can come any more. Before that it is continued
+// (decision 2).
+func Unclaimed(g goal.State, s aggregates.Seat, now time.Time) bool {
+	return g.Command == "spawn" && g.State != goal.None && !bound(g, s) && !now.Before(g.Ready)
+}
+
+// Expire ends a spawn of which Unclaimed is true.
+func Expire(g goal.State) []events.Event {
+	why := fault.New(fault.Expired, "the name %s was not claimed before the readiness deadline was over", g.Allocated.Name).
+		WithOutcome(fault.NotExecuted).WithHint("nothing was made: spawn it again")
 	return g.End(events.GoalExpired, why, nil)
 }
 
@@ -120,7 +123,9 @@ func operationVerdict(g goal.State, s aggregates.Seat, b events.Boundary) verdic
 		return verdict{} // not planned yet
 	case !ok:
 		return verdict{state: events.GoalUncertain, fault: fault.New(fault.Expired, "the environment ended, and what became of this is not kept").WithOutcome(fault.Unknown)}
-	case op.Phase == environment.Cancelled, op.Phase == environment.Refused:
+	case op.Phase == environment.Cancelled:
+		return verdict{state: events.GoalCancelled, fault: op.Fault}
+	case op.Phase == environment.Refused:
 		return verdict{state: events.GoalFailed, fault: op.Fault}
 	case op.Phase == environment.Excluded:
 		return verdict{state: events.GoalFailed, fault: fault.New(fault.Unavailable, "the provider proved that %s never happened", op.Verb).WithOutcome(fault.NotExecuted)}

@@ -57,8 +57,8 @@ func (e *Engine) stepGoal(ent *entry) {
 				return nil, nil
 			}
 			var es []events.Event
-			if ent.resume && e.o.Continue != nil {
-				es = Abandoned(g.State, seat, now)
+			if e.o.Continue == nil && Unclaimed(g.State, seat, now) {
+				es = Expire(g.State)
 			}
 			if len(es) == 0 {
 				es = NextGoal(g.State, seat, ent.at, now)
@@ -106,7 +106,7 @@ func (e *Engine) keepGoal(ent *entry, g goalPage, seq uint64, seat aggregates.Se
 		return
 	}
 	at := s.Ready
-	if ent.resume && !bound(s, seat) && e.o.Continue != nil {
+	if (ent.resume && !bound(s, seat) || Unclaimed(s, seat, e.o.Now())) && e.o.Continue != nil {
 		e.resume(ent, s)
 		if at.IsZero() || ent.try.Next.Before(at) {
 			at = ent.try.Next

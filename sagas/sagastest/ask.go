@@ -10,6 +10,7 @@ import (
 	"berth/aggregates/goal"
 	"berth/events"
 	"berth/events/fault"
+	"berth/sagas"
 )
 
 // Plan is what a spawn of a world asks for.
@@ -40,10 +41,15 @@ func (w *World) Accept(alias events.Alias) events.Boundary {
 	return b
 }
 
-// Continue is the second half: the claim of the name. It is idempotent.
+// Continue is the second half: the claim of the name, or the end of a goal
+// that has none by its deadline. It is idempotent.
 func (w *World) Continue(ctx context.Context, b events.Boundary, g goal.State) error {
 	if g.Command != "spawn" {
 		return nil
+	}
+	if !time.Now().Before(g.Ready) {
+		_, _, err := w.Shelf.DecideGoal(ctx, b, w.meta(), func(g goal.State) ([]events.Event, error) { return sagas.Expire(g), nil })
+		return err
 	}
 	plan := Plan()
 	deadline := events.MillisUTC(g.AcceptedAt.Add(plan.Lifetime))

@@ -163,8 +163,8 @@ func (m *manager) stepGoal(b events.Boundary) {
 		})
 	}
 	var es []events.Event
-	if inherited {
-		es = sagas.Abandoned(g, seat, m.clock())
+	if sagas.Unclaimed(g, seat, m.clock()) { // the claim looks at the deadline, in the same goroutine
+		es = sagas.Expire(g)
 	}
 	if len(es) == 0 {
 		es = sagas.NextGoal(g, seat, b, m.clock())
