@@ -59,7 +59,7 @@ func (f *fleet) memory() ([]Row, error) {
 	if err := f.extend(f.Events / 2); err != nil { // by then, what is bounded is full
 		return nil, err
 	}
-	few, err := f.weigh(nil)
+	few, err := f.rested()
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func (f *fleet) memory() ([]Row, error) {
 	if err := f.extend(f.Events); err != nil {
 		return nil, err
 	}
-	many, err := f.weigh(nil)
+	many, err := f.rested()
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +86,7 @@ func (f *fleet) memory() ([]Row, error) {
 	if _, err := f.weigh(f.spawn); err != nil {
 		return rows, err
 	}
-	full, err := f.weigh(nil)
+	full, err := f.rested()
 	if err != nil {
 		return rows, err
 	}
@@ -136,6 +136,9 @@ func (f *fleet) weigh(with func(*child) error) (float64, error) {
 			return 0, err
 		}
 	}
+	if err := f.settle(m); err != nil { // what follows the log in the background has buffers
+		return 0, err
+	}
 	v, err := m.ask(askHeap)
 	if err != nil {
 		return 0, err
@@ -144,6 +147,15 @@ func (f *fleet) weigh(with func(*child) error) (float64, error) {
 		return 0, err
 	}
 	return v, s.stop()
+}
+
+// rested weighs a manager that started from a snapshot with nothing after it,
+// so that no buffer of a long fold is taken for what is kept.
+func (f *fleet) rested() (float64, error) {
+	if _, err := f.weigh(nil); err != nil { // folds what is new, and saves
+		return 0, err
+	}
+	return f.weigh(nil)
 }
 
 // alone weighs the simulated provider.
@@ -257,20 +269,26 @@ func (f *fleet) watch(r role) (float64, error) {
 		return 0, err
 	}
 	defer c.kill()
-	for range settleMost {
-		v, err := f.used(c, min(settleStep, f.Idle))
-		if err != nil {
-			return 0, err
-		}
-		if v < quiet {
-			break
-		}
+	if err := f.settle(c); err != nil {
+		return 0, err
 	}
 	v, err := f.used(c, f.Idle)
 	if err != nil {
 		return 0, err
 	}
 	return v, c.stop()
+}
+
+// settle waits until a process does nearly nothing, or has been given long
+// enough for it.
+func (f *fleet) settle(c *child) error {
+	for range settleMost {
+		v, err := f.used(c, min(settleStep, f.Idle))
+		if err != nil || v < quiet {
+			return err
+		}
+	}
+	return nil
 }
 
 func (f *fleet) used(c *child, during time.Duration) (float64, error) {
