@@ -1,0 +1,200 @@
+package powercut
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"berth/commands"
+	"berth/commands/client"
+	"berth/events"
+	"berth/internal/prove/loopdisk"
+	"berth/providers/drill"
+)
+
+// Law 1 and decision 4: what was acknowledged is synced, and an intent is
+// synced before its effect (scenarios 30 and 31).
+func TestTheWholeManagerLosesItsPower(t *testing.T) {
+	if testing.Short() {
+		t.Skip("SKIPPED, durability is not shown here: cutting the power takes seconds")
+	}
+	if !loopdisk.Privately(t) {
+		return
+	}
+	disks, cuts := 1, 1
+	if os.Getenv("BERTH_PROVE") != "" {
+		disks, cuts = 4, 5
+	}
+	for _, profile := range []string{"strict", "group"} {
+		for d := range disks {
+			t.Run(fmt.Sprintf("%s/disk%d", profile, d), func(t *testing.T) {
+				p := newPlace(t, "--durability", profile)
+				u := p.start()
+				for round := range cuts {
+					least := 150
+					if cuts > 1 {
+						least = 20 + rand.IntN(600)
+					}
+					u = p.cut(u, round, u.tip()+least)
+				}
+				p.doctor(profile)
+			})
+		}
+	}
+}
+
+// tip is how many events there are, about.
+func (u *up) tip() int {
+	u.p.Helper()
+	st, err := client.Call(u.p.Context(), u.client, commands.Status, commands.Empty{})
+	u.p.must(err)
+	return int(st.Tip)
+}
+
+// cut cuts the power once least events were seen, starts again and compares.
+func (p *place) cut(u *up, round, least int) *up {
+	p.Helper()
+	a := u.load(round)
+	a.enough(p, least)
+	p.disk.Cut()
+	u.kill()
+	a.end()
+	truth, err := drill.ReadStatus(p.truth, time.Now())
+	p.must(err)
+	p.disk.Remount()
+
+	u = p.start()
+	u.nothingIsLost(a)
+	u.converges()
+	log := u.log()
+	for at, id := range a.events {
+		if log.ids[at] != id {
+			p.Errorf("event %s was seen at %s before the cut; there is %q now", id, at, log.ids[at])
+		}
+	}
+	effects := 0
+	for _, c := range truth.Calls {
+		if c.Operation == "" || !slices.Contains(events.Verbs, events.Verb(c.Verb)) {
+			continue
+		}
+		effects++
+		if !log.dispatched[c.Operation] {
+			p.Errorf("the provider was asked to %s %s by operation %s, of which the log knows nothing", c.Verb, c.Alias, c.Operation)
+		}
+	}
+	u.holdsNothingElse()
+	p.Logf("round %d: %d events, %d goals and %d writes were acknowledged before the cut, %d effects: all there", round, len(a.events), len(a.goals), len(a.writes), effects)
+	return u
+}
+
+// nothingIsLost asks for everything that was answered.
+func (u *up) nothingIsLost(a *told) {
+	p := u.p
+	p.Helper()
+	for id, was := range a.goals {
+		g, err := client.Call(p.Context(), u.client, commands.GoalGet, commands.GoalRef{Goal: string(id)})
+		if err != nil || g.Allocated.UID != was.uid || was.state != "" && g.State != was.state {
+			p.Errorf("goal %s was accepted for %s and %q; now it is %+v, %v", id, was.uid, was.state, g, err)
+		}
+	}
+}
+
+// converges waits until nothing is open.
+func (u *up) converges() {
+	p := u.p
+	p.Helper()
+	for end := time.Now().Add(loopdisk.Within); ; time.Sleep(50 * time.Millisecond) {
+		st, err := client.Call(p.Context(), u.client, commands.Status, commands.Empty{})
+		p.must(err)
+		e := st.Engine
+		if e["open"]+e["goals"]+e["inFlight"]+e["queued"]+e["failing"] == 0 && st.AsOf >= st.Tip {
+			return
+		}
+		if time.Now().After(end) {
+			p.Fatalf("after the cut the manager does not come to rest: %+v", st)
+		}
+	}
+}
+
+// book is what the log holds.
+type book struct {
+	ids        map[string]events.EventID
+	dispatched map[events.OperationID]bool
+}
+
+func (u *up) log() book {
+	u.p.Helper()
+	b := book{map[string]events.EventID{}, map[events.OperationID]bool{}}
+	ctx, cancel := context.WithTimeout(u.p.Context(), loopdisk.Within)
+	defer cancel()
+	_, err := u.client.Events(ctx, 1, false, func(e commands.CloudEvent) error {
+		b.ids[fmt.Sprintf("%s.%d", e.Sequence, e.Index)] = e.ID
+		if e.Type == "berth."+events.TypeOperationDispatched+".v1" {
+			var d events.OperationDispatched
+			if err := json.Unmarshal(e.Data, &d); err != nil {
+				return err
+			}
+			b.dispatched[d.Operation] = true
+		}
+		return nil
+	})
+	u.p.must(err)
+	return b
+}
+
+// holdsNothingElse compares what the provider holds with the records, and the
+// records with the log.
+func (u *up) holdsNothingElse() {
+	p := u.p
+	p.Helper()
+	truth, err := drill.ReadStatus(p.truth, time.Now())
+	p.must(err)
+	owned := map[events.EnvironmentID]int{}
+	p.must(u.client.Ls(p.Context(), commands.LsInput{}, func(r commands.LsResult) error {
+		for _, i := range r.Items {
+			owned[i.Environment.ID]++
+		}
+		return nil
+	}))
+	for _, e := range truth.Environments {
+		if owned[e.ID] != 1 {
+			p.Errorf("the provider holds %s (%s, %s), which %d records own", e.ID, e.Alias, e.State, owned[e.ID])
+		}
+		delete(owned, e.ID)
+	}
+	for id := range owned {
+		p.Errorf("a record says that %s runs; the provider does not hold it", id)
+	}
+	var replay struct {
+		Mismatches []json.RawMessage `json:"mismatches"`
+	}
+	p.berth(&replay, "replay", "--verify")
+	if len(replay.Mismatches) > 0 {
+		p.Errorf("replay differs from what is served: %s", replay.Mismatches)
+	}
+	var chains map[string]any
+	p.berth(&chains, "verify")
+}
+
+// doctor says what an answer of this manager means.
+func (p *place) doctor(profile string) {
+	p.Helper()
+	var d struct {
+		Checks []struct{ Name, Status, Detail string } `json:"checks"`
+	}
+	p.berth(&d, "doctor")
+	for _, c := range d.Checks {
+		if c.Name == "durability" {
+			if c.Status != "ok" || len(c.Detail) < len(profile) || c.Detail[:len(profile)] != profile {
+				p.Errorf("doctor says of durability: %s, %s", c.Status, c.Detail)
+			}
+			return
+		}
+	}
+	p.Errorf("doctor says nothing of durability: %+v", d)
+}
