@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"berth/aggregates"
 	"berth/aggregates/goal"
 	"berth/commands"
 	"berth/events"
@@ -146,25 +145,6 @@ func (p *Plane) endGoal(ctx context.Context, b events.Boundary, state events.Goa
 	meta := p.goalMeta(b, "", "", "")
 	g, r, err := p.Shelf.DecideGoal(ctx, b, meta, func(g goal.State) ([]events.Event, error) { return g.End(state, why, nil), nil })
 	return g, r.Sequence, err
-}
-
-// cancelUnmade ends a cancelled goal of which nothing was made. Before that it
-// answers the command id that would make it on the seat, which is the fence:
-// an attempt that is still on its way loses its compare, and none is made
-// again. What was made is left to the engine.
-func (p *Plane) cancelUnmade(ctx context.Context, b events.Boundary, g goal.State, id events.CommandID, made func(aggregates.Seat) bool) (goal.State, uint64, error) {
-	a := g.Allocated
-	meta := p.goalMeta(b, id, g.Fingerprint, "")
-	seat, r, err := p.Shelf.DecideSeat(ctx, a.Owner, a.Name, meta, func(s aggregates.Seat) ([]events.Event, error) {
-		if _, done, err := s.Commands.Seen(id, g.Fingerprint); done || err != nil || made(s) {
-			return nil, err
-		}
-		return []events.Event{events.CommandAnswered{Command: id, Fingerprint: g.Fingerprint}}, nil
-	})
-	if err != nil || made(seat) {
-		return g, max(seat.Sequence, r.Sequence), err
-	}
-	return p.endGoal(ctx, b, events.GoalCancelled, fault.New(fault.Cancelled, "the goal was cancelled before anything was made").WithOutcome(fault.NotExecuted))
 }
 
 func (p *Plane) goal(ctx context.Context, c *call, in commands.GoalRef) (commands.GoalResult, error) {

@@ -133,6 +133,14 @@ func (h *headroom) prune(folded uint64) {
 	}
 }
 
+// admitted says that resources are held for a lifecycle.
+func (p *Plane) admitted(uid events.UID) bool {
+	p.headroom.mu.Lock()
+	defer p.headroom.mu.Unlock()
+	_, ok := p.headroom.pending[uid]
+	return ok
+}
+
 // claimed says at which sequence the fold will have what was admitted.
 func (p *Plane) claimed(uid events.UID, sequence uint64) {
 	p.headroom.mu.Lock()
@@ -143,7 +151,7 @@ func (p *Plane) claimed(uid events.UID, sequence uint64) {
 	}
 }
 
-// release gives back what was admitted and will not be claimed.
+// release gives back what was admitted and was not claimed.
 func (p *Plane) release(uid events.UID) {
 	p.headroom.mu.Lock()
 	defer p.headroom.mu.Unlock()

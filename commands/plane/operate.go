@@ -141,10 +141,7 @@ func newestCheckpoint(e environment.State) string {
 func (p *Plane) plan(ctx context.Context, b events.Boundary, g goal.State) (goal.State, uint64, error) {
 	a := g.Allocated
 	if g.State == events.GoalStateCancelling {
-		return p.cancelUnmade(ctx, b, g, events.CommandID(a.Operation), func(s aggregates.Seat) bool {
-			_, ok := s.Environment.Find(a.Operation)
-			return ok
-		})
+		return p.cancelUnmade(ctx, b, g)
 	}
 	var req operationRequest
 	if err := json.Unmarshal(g.Request, &req); err != nil {

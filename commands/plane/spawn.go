@@ -10,6 +10,7 @@ import (
 	"berth/commands"
 	"berth/events"
 	"berth/events/fault"
+	"berth/sagas"
 )
 
 // spawnRequest is what a spawn's goal keeps of its request: all that is
@@ -140,11 +141,26 @@ func (p *Plane) reservationOf(a events.Allocation) events.UIDReserved {
 
 // claim reserves the uid and takes the name of a spawn that was accepted. It
 // may be repeated at any time: what is done is not done again. A name that was
-// lost to another ends the goal as failed.
+// lost to another ends the goal as failed, and one that was not claimed by the
+// readiness deadline ends it as expired.
 func (p *Plane) claim(ctx context.Context, b events.Boundary, g goal.State) (goal.State, uint64, error) {
 	a := g.Allocated
-	if g.State == events.GoalStateCancelling {
-		return p.cancelUnmade(ctx, b, g, claimID(a.UID), func(s aggregates.Seat) bool { return s.Slot.UID == a.UID })
+	defer p.release(a.UID) // which leaves what was claimed
+	switch {
+	case g.State == events.GoalStateCancelling:
+		return p.cancelUnmade(ctx, b, g)
+	case !p.Now().Before(g.Ready):
+		return p.endUnmade(ctx, b, g, sagas.Expire(g))
+	case !p.admitted(a.UID):
+		// Not the first try. What was claimed, and is in the fold, must not be
+		// admitted again: it may have taken the last place.
+		seat, err := p.Shelf.Seat(ctx, a.Owner, a.Name)
+		if err != nil {
+			return g, 0, err
+		}
+		if _, done, err := seat.Commands.Seen(claimID(a.UID), g.Fingerprint); done || err != nil {
+			return g, seat.Sequence, err
+		}
 	}
 	var request spawnRequest
 	if err := json.Unmarshal(g.Request, &request); err != nil {
@@ -161,7 +177,6 @@ func (p *Plane) claim(ctx context.Context, b events.Boundary, g goal.State) (goa
 		return p.endGoal(ctx, b, events.GoalFailed, fault.From(err))
 	}
 	if err := p.reserveUID(ctx, b, g); err != nil {
-		p.release(a.UID)
 		if fault.CodeOf(err) == fault.Conflict {
 			return p.endGoal(ctx, b, events.GoalFailed, fault.From(err))
 		}
@@ -172,10 +187,8 @@ func (p *Plane) claim(ctx context.Context, b events.Boundary, g goal.State) (goa
 	case err == nil:
 		return g, seen, nil
 	case final(err):
-		p.release(a.UID)
 		return p.endGoal(ctx, b, events.GoalFailed, fault.From(err))
 	}
-	p.release(a.UID)
 	return g, 0, err
 }
 
