@@ -68,15 +68,20 @@ func (e *Engine) rest(ent *entry, t *turn, poll bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	at := t.action.Wake
-	if poll && living(always)(View{Seat: t.seat}) {
-		if ent.nextPoll.IsZero() {
-			ent.nextPoll = t.now.Add(e.o.Poll/2 + time.Duration(e.o.Jitter()*float64(e.o.Poll)))
+	if living(always)(View{Seat: t.seat}) {
+		if poll && ent.nextPoll.IsZero() {
+			ent.nextPoll = e.pollFrom(t.now)
 		}
-		if at.IsZero() || ent.nextPoll.Before(at) {
-			at = ent.nextPoll
+		if next := ent.nextPoll; !next.IsZero() && (at.IsZero() || next.Before(at)) {
+			at = next
 		}
 	}
 	e.wakeAt(ent, at)
+}
+
+// pollFrom is when an environment is looked at again though nothing was heard.
+func (e *Engine) pollFrom(now time.Time) time.Time {
+	return now.Add(e.o.Poll/2 + time.Duration(e.o.Jitter()*float64(e.o.Poll)))
 }
 
 // missing waits for a provider that is not registered in this process: what it
@@ -258,7 +263,10 @@ func (e *Engine) look(ent *entry, p providers.Entry, t *turn) {
 	e.launch(ent, askLimit, func(ctx context.Context) input {
 		f, err := inspect(ctx, p, env, adopt)
 		if err != nil {
-			e.o.Logger.Info("an environment could not be looked at", "boundary", ent.at, "error", err)
+			e.o.Logger.Info("an environment could not be looked at; trying again", "boundary", ent.at, "error", err)
+			e.mu.Lock()
+			ent.adopt, ent.nextPoll = ent.adopt || adopt, e.pollFrom(e.o.Now()) // a watcher tells of changes, not of what was missed
+			e.mu.Unlock()
 		}
 		return func(t *turn, s aggregates.Seat) []events.Event {
 			if err != nil || s.Environment.ID != env.ID || s.Environment.Operation != nil {

@@ -10,6 +10,7 @@ import (
 
 	"berth/aggregates"
 	"berth/events"
+	"berth/events/fault"
 	"berth/providers/drill"
 	"berth/sagas/sagastest"
 )
@@ -148,4 +149,30 @@ func TestDrainWaitsForAnswers(t *testing.T) {
 		w.Restart()
 		w.Until("running", time.Minute, w.Status("web", aggregates.StatusRunning))
 	}, drill.Rule{Verb: "reserve", Nth: 1, Fault: drill.AcceptThenLateAnswer, DelayMs: 5000})
+}
+
+// A look that failed is taken again, also where the provider has a watcher:
+// that tells of what changes, not of what was missed (scenario 49).
+func TestFailedLookIsTakenAgain(t *testing.T) {
+	bubble(t, func(t *testing.T, w *sagastest.World) {
+		w.Spawn("web")
+		w.Until("running", time.Minute, w.Status("web", aggregates.StatusRunning))
+		w.Stop()
+		w.Provider.SetScript(drill.Script{Rules: []drill.Rule{{Verb: drill.Inspect, Nth: 1, Fault: drill.Refuse, Code: fault.Unavailable}}})
+		looks := func() (n int) {
+			for _, c := range w.Provider.Status().Calls {
+				if c.Verb == drill.Inspect {
+					n++
+				}
+			}
+			return n
+		}
+		before := looks()
+		w.Start()
+		w.Until("the second look", 10*time.Minute, func() bool { return looks() >= before+2 })
+		w.Until("rest", time.Minute, w.Engine.Idle)
+		if n := looks() - before; n != 2 {
+			t.Errorf("%d looks; want the failed one and its repeat", n)
+		}
+	})
 }

@@ -133,7 +133,7 @@ func (e *Engine) leave(ent *entry) {
 		return
 	}
 	next := l.line[0]
-	l.line = l.line[1:]
+	l.line[0], l.line = nil, l.line[1:]
 	next.inLine, next.lane = false, l
 	e.enqueue(next)
 }

@@ -191,6 +191,7 @@ func (p *pages[T]) decide(ctx context.Context, b events.Boundary, meta events.Me
 	}
 	var last error
 	for range MaxRounds {
+		before := g.state
 		es, err := f(g.state)
 		if err != nil || len(es) == 0 {
 			seq := g.seq
@@ -211,7 +212,7 @@ func (p *pages[T]) decide(ctx context.Context, b events.Boundary, meta events.Me
 			if g.take(p.apply, r); g.seq != r.Sequence {
 				g.loaded = false
 			}
-			return p.after(ctx, g, r)
+			return p.after(ctx, g, before, r)
 		case fault.CodeOf(err) != fault.Conflict:
 			return zero, events.Record{}, err
 		}
@@ -229,13 +230,13 @@ func (p *pages[T]) decide(ctx context.Context, b events.Boundary, meta events.Me
 	return zero, events.Record{}, last
 }
 
-// after is the answer of a commit; the fold is loaded again if the record did
-// not follow it directly.
-func (p *pages[T]) after(ctx context.Context, g *page[T], r events.Record) (T, events.Record, error) {
+// after is the answer of a commit on before; the fold is loaded again if the
+// record did not follow it directly.
+func (p *pages[T]) after(ctx context.Context, g *page[T], before T, r events.Record) (T, events.Record, error) {
 	if !g.loaded {
 		if _, _, err := p.reload(ctx, g, ""); err != nil {
 			// The commit is stored; only this process does not know the fold.
-			return p.apply(g.state, r), r, nil
+			return p.apply(before, r), r, nil
 		}
 	}
 	return g.state, r, nil
