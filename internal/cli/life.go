@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -82,7 +83,7 @@ func runVerb[In commands.Input](c *cobra.Command, a *app, v verb[In], f *seatFla
 	waited, _ := f.wait.wanted(c, true)
 	if waited {
 		a.say("accepted; waiting for %s of %s to end ...", v.use, r.Name)
-		if err := awaitWrite(ctx, l, v.use, v.until, &r); err != nil {
+		if err := awaitWrite(ctx, l, v.use, v.until, c.Flags().Changed("wait"), &r); err != nil {
 			return err
 		}
 	}
@@ -101,12 +102,12 @@ func runVerb[In commands.Input](c *cobra.Command, a *app, v verb[In], f *seatFla
 // awaitWrite waits for the end of what was accepted, and puts into r how the
 // name stands then. An operation that was refused is an error, and so is one
 // whose answer was lost: it is held, and the wait would have no end.
-func awaitWrite(ctx context.Context, l *link, what string, until []aggregates.Status, r *commands.WriteResult) error {
+func awaitWrite(ctx context.Context, l *link, what string, until []aggregates.Status, explicit bool, r *commands.WriteResult) error {
 	var got commands.WaitResult
 	var err error
 	switch {
 	case len(until) > 0:
-		got, err = l.WaitStatus(ctx, r.Name, r.UID, r.Sequence, until...)
+		got, err = awaitStatus(ctx, l, until, explicit, r)
 	case r.Operation == "":
 		return nil
 	default:
@@ -133,6 +134,27 @@ func awaitWrite(ctx context.Context, l *link, what string, until []aggregates.St
 		return uncertain(what, r)
 	}
 	return stopped(what, until, r)
+}
+
+// awaitStatus waits for one of the statuses. While an operation is uncertain
+// the wait may have no end: without an explicit --wait it lasts a glance more.
+func awaitStatus(ctx context.Context, l *link, until []aggregates.Status, explicit bool, r *commands.WriteResult) (commands.WaitResult, error) {
+	if explicit || slices.Contains(until, aggregates.StatusUncertain) {
+		return l.WaitStatus(ctx, r.Name, r.UID, r.Sequence, until...)
+	}
+	got, err := l.WaitStatus(ctx, r.Name, r.UID, r.Sequence, append(slices.Clone(until), aggregates.StatusUncertain)...)
+	if err != nil || got.Status != aggregates.StatusUncertain {
+		return got, err
+	}
+	short, cancel := context.WithTimeout(ctx, glance)
+	defer cancel()
+	settled, err := l.WaitStatus(short, r.Name, r.UID, r.Sequence, until...)
+	if err != nil && short.Err() != nil && ctx.Err() == nil {
+		return got, &uncertainError{fault.New(fault.Unavailable, "an operation of %s is uncertain: its end is accepted, and queued until it is proved what became of that", r.Name).
+			WithOutcome(fault.Unknown).WithDetail("berth.operation-uncertain", "name", string(r.Name)).
+			WithHint("`berth inspect %s` shows what is known; --wait waits on", r.Name)}
+	}
+	return settled, err
 }
 
 // stopped is the error of a wait that ended somewhere else than was asked for.

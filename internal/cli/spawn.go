@@ -139,44 +139,46 @@ func (a *app) spawn(c *cobra.Command, cmd commands.Command[commands.SpawnInput, 
 	if err != nil {
 		return err
 	}
+	var status aggregates.Status
 	wait, explicit := f.wait.wanted(c, !a.machine())
 	if wait {
 		a.say("accepted as goal %s; waiting for %s to be ready ...", r.GoalID, r.Name)
-		if err := a.waitSpawn(ctx, l, &r, explicit); err != nil {
+		if status, err = a.waitSpawn(ctx, l, &r, explicit); err != nil {
 			return err
 		}
 	}
-	if err := a.show(r, func(w io.Writer) { sayspawned(w, cmd.Name, r) }); err != nil || !wait {
+	if err := a.show(r, func(w io.Writer) { sayspawned(w, cmd.Name, r, status) }); err != nil || !wait {
 		return err // without a wait it is the acceptance that is answered (E10)
 	}
 	return endOf(r.State, r.Fault)
 }
 
 // waitSpawn waits for the goal's end. Without --wait it only glances: not
-// longer than that, and not once the answer of the provider is lost.
-func (a *app) waitSpawn(ctx context.Context, l *link, r *commands.SpawnResult, explicit bool) error {
+// longer than that, and not once the answer of the provider is lost, which the
+// status then says.
+func (a *app) waitSpawn(ctx context.Context, l *link, r *commands.SpawnResult, explicit bool) (aggregates.Status, error) {
 	if !explicit {
 		short, cancel := context.WithTimeout(ctx, glance)
 		defer cancel()
 		got, err := l.WaitStatus(short, r.Name, r.UID, r.Sequence, aggregates.StatusReserved, aggregates.StatusRunning, aggregates.StatusStopped,
 			aggregates.StatusFailed, aggregates.StatusUncertain, aggregates.StatusHeld, aggregates.StatusRetired)
 		if err != nil || got.Status == aggregates.StatusUncertain || got.Status == aggregates.StatusHeld {
-			return ctx.Err()
+			return got.Status, ctx.Err()
 		}
 		ctx = short
 	}
 	got, err := l.WaitGoal(ctx, r.GoalID)
 	if err != nil {
 		if !explicit {
-			return nil
+			return "", nil
 		}
-		return err
+		return "", err
 	}
 	r.State, r.Fault = got.State, got.Fault
-	return nil
+	return "", nil
 }
 
-func sayspawned(w io.Writer, verb string, r commands.SpawnResult) {
+func sayspawned(w io.Writer, verb string, r commands.SpawnResult, status aggregates.Status) {
 	switch r.State {
 	case events.GoalSucceeded:
 		ready := "is running"
@@ -191,6 +193,9 @@ func sayspawned(w io.Writer, verb string, r commands.SpawnResult) {
 		fmt.Fprintf(w, "next: berth logs %s -f, berth inspect %s, berth retire %s\n", r.Name, r.Name, r.Name)
 	case events.GoalStateAccepted, events.GoalStateRunning, events.GoalStateWaiting, events.GoalStateCancelling:
 		fmt.Fprintf(w, "%s is accepted: environment %s, goal %s, ready by %s\n", r.Name, r.Environment, r.GoalID, r.ReadyBy)
+		if status == aggregates.StatusUncertain || status == aggregates.StatusHeld {
+			fmt.Fprintf(w, "it is %s: nothing more is sent to it until it is proved what became of an operation\n", status)
+		}
 		fmt.Fprintf(w, "next: berth goal %s, berth inspect %s\n", r.GoalID, r.Name)
 	default:
 		fmt.Fprintf(w, "%s: goal %s ended %s\n", r.Name, r.GoalID, r.State)
