@@ -3,7 +3,7 @@ GO ?= go
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 SEEDS ?= 10000
 
-.PHONY: build test race lint fuzz prove bench docs ci
+.PHONY: build test race lint fuzz prove prove-kill prove-bubble prove-cluster prove-powercut bench docs ci
 
 build: ## the program, ./berth
 	$(GO) build -trimpath -o berth ./cmd/berth
@@ -24,6 +24,19 @@ fuzz: ## every fuzz target, for longer than CI does; a finding fails
 
 prove: ## all of the proofs: every seed, every crash point (long)
 	BERTH_PROVE=1 BERTH_SEEDS=$(SEEDS) $(GO) test -timeout 6h ./...
+
+prove-kill: ## the real program, killed at every point
+	BERTH_PROVE=1 $(GO) test -timeout 1h -count=1 -v -run . ./internal/prove/kill
+
+prove-bubble: ## JetStream in virtual time, many times over and under the race detector
+	$(GO) test -timeout 20m -count=50 ./internal/prove/bubble
+	$(GO) test -timeout 20m -count=10 -race ./internal/prove/bubble
+
+prove-cluster: ## three servers: leader killed, cut off, all restarted in turn (minutes)
+	BERTH_PROVE=1 $(GO) test -timeout 30m -count=1 -v ./internal/prove/cluster
+
+prove-powercut: ## dozens of power cuts under the whole manager (root, loop devices)
+	BERTH_PROVE=1 $(GO) test -timeout 30m -count=1 -v ./internal/prove/powercut ./events/eventlog/barrier -run 'Power'
 
 bench: ## figures beside the raw limit of the same run
 	$(GO) run ./cmd/berth bench
