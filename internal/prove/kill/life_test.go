@@ -157,6 +157,9 @@ func (w *world) live(in commands.SpawnInput, longer time.Duration) life {
 	named := commands.Named{Name: name}
 	r := w.until("running", status(aggregates.StatusRunning))
 
+	if w.ready != nil {
+		w.ready()
+	}
 	to := time.UnixMilli(*r.Deadline).Add(longer).UTC().Truncate(time.Second)
 	achieve(w, commands.Extend, commands.ExtendInput{Named: named, Until: to.Format(time.RFC3339)}, func(r projections.Inspection) bool {
 		return quiet(r) && r.Deadline != nil && *r.Deadline >= to.UnixMilli()

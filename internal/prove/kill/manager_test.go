@@ -59,6 +59,7 @@ type world struct {
 	missed string // where the trap was set and never passed
 
 	goals int    // that clients asked for
+	ready func() // called once, when the life runs
 	since uint64 // sequence that reads must have seen
 }
 
