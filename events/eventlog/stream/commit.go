@@ -35,9 +35,11 @@ const (
 )
 
 // Retries of a publish whose answer was lost, while the caller's context
-// lasts. Each is the same publish, so at most one of them can be stored.
+// lasts. Each is the same publish, so at most one of them can be stored. Their
+// pauses add up to 14 s: a cluster without a leader refuses at once, and an
+// election takes up to 9 s.
 const (
-	maxAttempts  = 8
+	maxAttempts  = 14
 	firstBackoff = 20 * time.Millisecond
 	maxBackoff   = 2 * time.Second
 )

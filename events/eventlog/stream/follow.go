@@ -26,7 +26,10 @@ func (l *Log) Load(ctx context.Context, b events.Boundary, after uint64) ([]even
 	if _, err := events.ParseBoundary(string(b)); err != nil {
 		return nil, err
 	}
-	bounded, cancel := context.WithTimeout(ctx, l.cfg.Timeout)
+	bounded, cancel := ctx, context.CancelFunc(func() {})
+	if !l.leader { // otherwise each of its requests is bounded
+		bounded, cancel = context.WithTimeout(ctx, l.cfg.Timeout)
+	}
 	defer cancel()
 	rs, err := l.load(bounded, b, after)
 	if err != nil {

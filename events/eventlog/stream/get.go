@@ -145,8 +145,12 @@ type storedMsg struct {
 	Data     []byte `json:"data"`
 }
 
-// leaderGet asks the leader for one message, nil if there is none.
+// leaderGet asks the leader for one message, nil if there is none. It takes at
+// most Config.Timeout: a long boundary is many such requests, and how long all
+// of them may take is the caller's to say.
 func (l *Log) leaderGet(ctx context.Context, request map[string]any) (*storedMsg, error) {
+	ctx, cancel := context.WithTimeout(ctx, l.cfg.Timeout)
+	defer cancel()
 	req, err := json.Marshal(request)
 	if err != nil {
 		return nil, err
