@@ -17,9 +17,11 @@ const (
 	// Within bounds one command, such as a mount.
 	Within = 60 * time.Second
 	// InnerTimeout ends the inner process of Privately from inside, and
-	// OuterTimeout from outside.
+	// OuterGrace later it is ended from outside. A long run (BERTH_PROVE) has
+	// ProveTimeout.
 	InnerTimeout = 3 * time.Minute
-	OuterTimeout = InnerTimeout + 15*time.Second
+	ProveTimeout = 25 * time.Minute
+	OuterGrace   = 15 * time.Second
 )
 
 // inner is set in the environment of the inner process.
@@ -53,9 +55,13 @@ func Privately(t T) bool {
 	// The death signal belongs to the thread that starts the process.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	ctx, cancel := context.WithTimeout(context.Background(), OuterTimeout)
+	limit := InnerTimeout
+	if os.Getenv("BERTH_PROVE") != "" {
+		limit = ProveTimeout
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), limit+OuterGrace)
 	defer cancel()
-	c := exec.CommandContext(ctx, os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout="+InnerTimeout.String())
+	c := exec.CommandContext(ctx, os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout="+limit.String())
 	c.Env = append(os.Environ(), inner+"=1")
 	c.SysProcAttr = &unix.SysProcAttr{Unshareflags: unix.CLONE_NEWNS, Pdeathsig: unix.SIGKILL}
 	c.WaitDelay = Within / 4
