@@ -60,7 +60,9 @@ var done = map[events.Verb]int{
 // everything as it was.
 func drillLife(w *world) {
 	w.Helper()
-	w.up()
+	if w.cmd == nil {
+		w.up()
+	}
 	l := w.live(commands.SpawnInput{Provider: "drill", TTL: "1h", Ready: "5m", Command: []string{"true"}}, extension)
 	w.down()
 	w.missed = w.crash

@@ -42,11 +42,12 @@ var turns = make(chan struct{}, together)
 // whenever the trap killed it.
 type world struct {
 	*testing.T
-	dir   string // of the data
-	flags []string
-	crash string // where the next start dies
-	after string // where the start after that dies
-	list  string // file of the points that are passed
+	dir    string // of the data
+	flags  []string
+	crash  string // where the next start dies
+	signal string // what the trap does; empty: it kills
+	after  string // where the start after that dies
+	list   string // file of the points that are passed
 
 	cmd    *exec.Cmd
 	stdin  io.Closer
@@ -133,7 +134,7 @@ func (w *world) start() {
 	self, err := os.Executable()
 	w.must(err)
 	w.cmd = exec.Command(self, append([]string{"up", "--data", w.dir, "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0", "-o", "json"}, w.flags...)...)
-	w.cmd.Env = []string{envRole + "=program", envCrash + "=" + w.crash, envPoints + "=" + w.list, "HOME=" + filepath.Dir(w.dir)}
+	w.cmd.Env = []string{envRole + "=program", envCrash + "=" + w.crash, envPoints + "=" + w.list, envSignal + "=" + w.signal, "HOME=" + filepath.Dir(w.dir)}
 	for _, v := range []string{"PATH", "TMPDIR"} {
 		w.cmd.Env = append(w.cmd.Env, v+"="+os.Getenv(v))
 	}

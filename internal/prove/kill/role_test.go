@@ -23,6 +23,7 @@ import (
 const (
 	envRole   = "BERTH_PROVE_ROLE"
 	envCrash  = "BERTH_PROVE_CRASH"  // POINT:N, or *:N for the Nth of any name
+	envSignal = "BERTH_PROVE_SIGNAL" // stop: freezes there instead of dying
 	envPoints = "BERTH_PROVE_POINTS" // a file that takes the points passed
 )
 
@@ -53,10 +54,12 @@ func program() int {
 	return cli.Run(ctx, cli.Program{Args: os.Args[1:], Env: os.Getenv, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Hook: t.pass})
 }
 
-// trap kills the process at the nth time that it passes a point.
+// trap kills the process at the nth time that it passes a point, or freezes it
+// there until somebody lets it go on.
 type trap struct {
 	point string
 	nth   int
+	stop  bool
 	out   *os.File
 
 	mu     sync.Mutex
@@ -64,7 +67,7 @@ type trap struct {
 }
 
 func newTrap(at, points string) (*trap, error) {
-	t := &trap{}
+	t := &trap{stop: os.Getenv(envSignal) == "stop"}
 	if at != "" {
 		i := strings.LastIndexByte(at, ':')
 		n, err := strconv.Atoi(at[i+1:])
@@ -89,7 +92,11 @@ func (t *trap) pass(point string) error {
 		}
 	}
 	if t.point == point || t.point == "*" {
-		if t.passed++; t.passed == t.nth {
+		switch t.passed++; {
+		case t.passed != t.nth:
+		case t.stop:
+			_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
+		default:
 			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
 			select {} // the signal ends us here
 		}
