@@ -47,7 +47,7 @@ func (p *programs) needs(path string) error {
 		if _, err := s.ReadAt(b, 0); err != nil {
 			return err
 		}
-		if err := p.library(string(b), string(b)); err != nil {
+		if err := p.library(string(b)); err != nil {
 			return err
 		}
 	}
@@ -67,24 +67,25 @@ func (p *programs) needs(path string) error {
 			return fmt.Errorf("%s is linked with %s, which is not in this host's library directories", path, l)
 		}
 		p.have[l] = true
-		if err := p.library(filepath.Join(libraryDirs[i], l), "/lib64/"+l); err != nil {
+		if err := p.library(filepath.Join(libraryDirs[i], l)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// library packs one shared object and what it needs itself.
-func (p *programs) library(path, name string) error {
-	if p.have[name] {
+// library packs one shared object where it is on this host, which is where the
+// loader of this host looks, and what it needs itself.
+func (p *programs) library(path string) error {
+	if p.have[path] {
 		return nil
 	}
-	p.have[name] = true
+	p.have[path] = true
 	b, err := readFile(path, maxProgram)
 	if err != nil {
 		return err
 	}
-	p.a.File(name, 0o755, b)
+	p.a.File(path, 0o755, b)
 	return p.needs(path)
 }
 

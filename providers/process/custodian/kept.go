@@ -1,0 +1,41 @@
+//go:build linux
+
+package custodian
+
+import (
+	"io"
+	"net"
+	"os"
+
+	"berth/providers/process/seatdir"
+)
+
+// Output keeps what a seat wrote, for supervisors of other kinds of seats:
+// the newest in memory for those who attach, more of it in files that
+// ReadOutput reads, also after the end.
+type Output struct{ o *output }
+
+// OpenOutput continues the output of a seat's directory.
+func OpenOutput(d seatdir.Dir) (*Output, error) {
+	o, err := newOutput(d)
+	return &Output{o}, err
+}
+
+// Write never fails: a full disk costs kept output, not the seat.
+func (o *Output) Write(p []byte) (int, error) { return o.o.Write(p) }
+
+// CopyTo writes what is in memory from offset and then what comes, until the
+// output is closed, w fails, or w is too slow.
+func (o *Output) CopyTo(w io.Writer, from int64) error { return o.o.copyTo(w, from) }
+
+// Span is the first and the next offset that is in memory.
+func (o *Output) Span() (from, next int64) { return o.o.span() }
+
+// Close ends it for those who follow.
+func (o *Output) Close() { o.o.close() }
+
+// Trusted says that the peer of a control connection is this user or root.
+func Trusted(c *net.UnixConn) bool {
+	cred, err := peer(c)
+	return err == nil && (int(cred.Uid) == os.Getuid() || cred.Uid == 0)
+}

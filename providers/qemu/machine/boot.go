@@ -1,0 +1,272 @@
+//go:build linux
+
+package machine
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"berth/events"
+	"berth/events/fault"
+	"berth/providers/process/identity"
+	"berth/providers/process/seatdir"
+	"berth/providers/qemu/guest"
+	"berth/providers/qemu/qmp"
+	"berth/providers/qemu/wire"
+)
+
+// Boots is how many machines of one manager boot at a time: a queue is as
+// fast as a stampede, and the first of it is sooner there.
+const Boots = 2
+
+// takeSlot waits for a turn to boot; the kernel frees it when we die.
+func takeSlot(ctx context.Context, dir string) (free func(), err error) {
+	for {
+		for i := range Boots {
+			f, err := os.OpenFile(filepath.Join(dir, fmt.Sprintf("slot-%d", i)), os.O_RDWR|os.O_CREATE, 0o600)
+			if err != nil {
+				return nil, err
+			}
+			if unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
+				return func() { _ = f.Close() }, nil
+			}
+			_ = f.Close()
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fault.New(fault.DeadlineExceeded, "other machines are booting, %d at a time, and no turn came", Boots)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// boot starts QEMU and brings the guest to where the seat's command runs.
+func (s *supervisor) boot(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, bootPatience)
+	defer cancel()
+	if err := s.run(); err != nil {
+		return err
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	go func() { // a QEMU that ends ends every wait for it
+		select {
+		case <-s.gone:
+			stop()
+		case <-ctx.Done():
+		}
+	}()
+	err := s.connect(ctx)
+	if err == nil {
+		if r := s.start.Restore; r != nil && r.Kind == "memory" {
+			err = s.restore(ctx, *r)
+		} else {
+			err = s.settle(ctx)
+		}
+	}
+	if err == nil {
+		return nil
+	}
+	select {
+	case <-s.gone:
+		return fault.New(fault.FailedPrecondition, "QEMU ended: %s", events.Scrub(s.lastWords()))
+	default:
+		return fault.New(fault.FailedPrecondition, "starting the machine: %s", events.Scrub(err.Error()))
+	}
+}
+
+func (s *supervisor) run() error {
+	log, err := os.OpenFile(s.dir.File(fileLog), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	cmd := exec.Command(s.start.QEMU, s.start.Args()...)
+	cmd.Dir = s.dir.Path
+	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "BERTH_ENVIRONMENT=" + string(s.dir.ID)}
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if err := cmd.Start(); err != nil {
+		return fault.New(fault.FailedPrecondition, "starting QEMU: %s", err)
+	}
+	s.cmd = cmd
+	var ierr error
+	s.ident.Seat, ierr = identity.Of(cmd.Process.Pid)
+	go func() {
+		_ = cmd.Wait()
+		close(s.gone)
+	}()
+	return ierr
+}
+
+// lastWords are the end of what QEMU said.
+func (s *supervisor) lastWords() string {
+	b, _ := os.ReadFile(s.dir.File(fileLog))
+	b = bytes.TrimSpace(b[max(0, len(b)-1000):])
+	if len(b) == 0 {
+		return "without a word"
+	}
+	return strings.Join(strings.Fields(string(b)), " ")
+}
+
+// connect opens the only connections to the monitor and to the agent.
+func (s *supervisor) connect(ctx context.Context) error {
+	c, err := dial(ctx, fileMonitor)
+	if err != nil {
+		return err
+	}
+	if s.mon, err = qmp.New(ctx, c); err != nil {
+		return err
+	}
+	if v := s.start.Hardware.Version; s.mon.Version != v {
+		return fmt.Errorf("this is QEMU %s, and %s was probed", s.mon.Version, v)
+	}
+	if c, err = dial(ctx, fileAgent); err != nil {
+		return err
+	}
+	s.peer = newPeer(c, uint64(time.Now().UnixNano()), func(b []byte) { _, _ = s.out.Write(b) })
+	return nil
+}
+
+// dial waits for a socket that QEMU is about to make.
+func dial(ctx context.Context, name string) (net.Conn, error) {
+	for {
+		c, err := (&net.Dialer{}).DialContext(ctx, "unix", name)
+		if err == nil {
+			return c, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("socket %s: %w", name, err)
+		case <-time.After(2 * time.Millisecond):
+		}
+	}
+}
+
+// settle brings a guest that boots to the seat's command.
+func (s *supervisor) settle(ctx context.Context) error {
+	select {
+	case <-s.peer.ready:
+	case <-s.peer.broken:
+		return s.peer.err
+	case <-ctx.Done():
+		return errors.New("the guest's agent is not there in time")
+	}
+	if err := s.hello(ctx); err != nil {
+		return err
+	}
+	if err := s.putMaterial(ctx); err != nil {
+		return err
+	}
+	if r := s.start.Restore; r != nil {
+		if err := s.putHome(ctx, *r); err != nil {
+			return err
+		}
+	}
+	return s.peer.call(ctx, wire.Frame{Do: wire.DoLaunch, Launch: &s.start.Launch}, nil, nil)
+}
+
+func (s *supervisor) hello(ctx context.Context) error {
+	entropy := make([]byte, 64)
+	if _, err := rand.Read(entropy); err != nil {
+		return err
+	}
+	return s.peer.call(ctx, wire.Hello(s.start.Hostname, time.Now(), entropy), nil, nil)
+}
+
+// putMaterial gives the guest its secrets (R54, R55); they are on no command
+// line and in no journal.
+func (s *supervisor) putMaterial(ctx context.Context) error {
+	if ok, err := exists(s.dir.File(seatdir.DirMaterial)); err != nil || !ok {
+		return err
+	}
+	r, w := io.Pipe()
+	go func() { _ = w.CloseWithError(guest.Pack(w, s.dir.File(seatdir.DirMaterial))) }()
+	defer r.Close()
+	return s.peer.call(ctx, wire.Frame{Do: wire.DoPut, Path: guest.MaterialDir}, r, nil)
+}
+
+func exists(p string) (bool, error) {
+	_, err := os.Lstat(p)
+	if errors.Is(err, os.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func (s *supervisor) putHome(ctx context.Context, want Restore) error {
+	f, err := os.Open(s.dir.File(FileHome))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	h := sha256.New()
+	if err := s.peer.call(ctx, wire.Frame{Do: wire.DoPut, Path: guest.Home}, io.TeeReader(f, h), nil); err != nil {
+		return err
+	}
+	return same(want, hex.EncodeToString(h.Sum(nil)))
+}
+
+func same(want Restore, sum string) error {
+	if sum != want.SHA256 {
+		return fmt.Errorf("the checkpoint is damaged: its SHA-256 is %s and should be %s", sum, want.SHA256)
+	}
+	return nil
+}
+
+// restore streams a memory checkpoint in and lets the machine go on, with the
+// time, the entropy and the name of now. A damaged one never runs.
+func (s *supervisor) restore(ctx context.Context, want Restore) error {
+	f, err := os.Open(s.dir.File(FileState))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	c, err := dial(ctx, fileMigration)
+	if err != nil {
+		return err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	h := sha256.New()
+	_, err = io.Copy(io.MultiWriter(c, h), f)
+	_ = c.Close()
+	if err == nil {
+		err = same(want, hex.EncodeToString(h.Sum(nil)))
+	}
+	for err == nil {
+		var status string
+		if status, err = s.mon.Status(ctx); err != nil || status == "paused" || status == "running" {
+			break
+		}
+		if status == "internal-error" {
+			return errors.New("QEMU could not load the checkpoint")
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+	if err != nil {
+		return err
+	}
+	if err := s.mon.Do(ctx, "cont", nil, nil); err != nil {
+		return err
+	}
+	if err := s.hello(ctx); err != nil { // also what the agent waits for before it says anything
+		return err
+	}
+	return s.putMaterial(ctx)
+}

@@ -1,0 +1,176 @@
+//go:build linux
+
+package machine
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"net"
+	"os"
+	"time"
+
+	"berth/events"
+	"berth/events/fault"
+	"berth/providers/process/seatdir"
+	"berth/providers/qemu/guest"
+	"berth/providers/qemu/wire"
+)
+
+// AskSave makes a checkpoint; the request's Data is a Save in JSON.
+const AskSave = "save"
+
+// MaxSave bounds one checkpoint in bytes; savePatience, how long it may take.
+const (
+	MaxSave      = 16 << 30
+	savePatience = 5 * time.Minute
+)
+
+// Save says which checkpoint is to be made.
+type Save struct {
+	Operation events.OperationID `json:"operation"`
+	ID        string             `json:"id"`
+	Kind      string             `json:"kind"` // memory or cold
+}
+
+// Kept is the manifest, written after the checkpoint's file: its presence
+// proves that the operation landed.
+type Kept struct {
+	Operation  events.OperationID `json:"operation"`
+	Checkpoint *events.Checkpoint `json:"checkpoint,omitempty"`
+	File       *events.File       `json:"file,omitempty"`
+	Hardware   *Hardware          `json:"hardware,omitempty"` // which a memory checkpoint needs
+}
+
+// StateFile and ManifestFile are the names of checkpoint id, in DirCaptures.
+func StateFile(id string) string { return seatdir.DirCaptures + "/" + id + ".state" }
+
+// ManifestFile is the name of the Kept of checkpoint id.
+func ManifestFile(id string) string { return seatdir.DirCaptures + "/" + id + ".json" }
+
+// save makes a checkpoint of the running or paused machine, which afterwards
+// is as it was. It needs s.act.
+func (s *supervisor) save(data []byte) error {
+	var want Save
+	if err := json.Unmarshal(data, &want); err != nil {
+		return fault.New(fault.BadRequest, "not a checkpoint request: %s", err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), savePatience)
+	defer cancel()
+	tmp := s.dir.File(StateFile(want.ID) + ".part")
+	f, err := os.OpenFile(tmp, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	defer os.Remove(tmp)
+	defer f.Close()
+	c := &counted{f: f, h: sha256.New()}
+	at := events.MillisUTC(time.Now())
+	k := Kept{Operation: want.Operation}
+	if want.Kind == "memory" {
+		k.Hardware = &s.start.Hardware
+		err = s.saveMemory(ctx, c)
+	} else {
+		err = s.saveHome(ctx, c)
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	if err == nil {
+		err = os.Rename(tmp, s.dir.File(StateFile(want.ID)))
+	}
+	if err != nil {
+		return err
+	}
+	k.Checkpoint = &events.Checkpoint{ID: want.ID, Kind: want.Kind, ByteLength: c.n, SHA256: hex.EncodeToString(c.h.Sum(nil)), CapturedAt: at}
+	return s.dir.WriteJSON(ManifestFile(want.ID), k)
+}
+
+// counted writes, hashes, counts and bounds.
+type counted struct {
+	f *os.File
+	h hash.Hash
+	n int64
+}
+
+func (c *counted) Write(p []byte) (int, error) {
+	if c.n+int64(len(p)) > MaxSave {
+		return 0, fault.New(fault.ResourceExhausted, "a checkpoint of more than %d bytes", int64(MaxSave))
+	}
+	n, err := c.f.Write(p)
+	_, _ = c.h.Write(p[:n])
+	c.n += int64(n)
+	return n, err
+}
+
+// saveHome archives the seat's home. The agent has to run for it.
+func (s *supervisor) saveHome(ctx context.Context, w io.Writer) error {
+	if s.frozen {
+		return fault.New(fault.FailedPrecondition, "a cold checkpoint of a paused machine would have to let it run: resume it first, or choose checkpoint=memory")
+	}
+	return s.peer.call(ctx, wire.Frame{Do: wire.DoGet, Path: guest.Home}, nil, func(b []byte) error {
+		_, err := w.Write(b)
+		return err
+	})
+}
+
+// saveMemory streams the stopped machine's state to us, hashed on the way.
+func (s *supervisor) saveMemory(ctx context.Context, w io.Writer) error {
+	was := s.frozen
+	if err := s.freeze(ctx); err != nil {
+		return err
+	}
+	err := s.migrate(ctx, w)
+	if err != nil {
+		_ = s.mon.Do(ctx, "migrate_cancel", nil, nil)
+	}
+	if !was {
+		err = errors.Join(err, s.thaw(ctx))
+	}
+	return err
+}
+
+func (s *supervisor) migrate(ctx context.Context, w io.Writer) error {
+	// The default would cap the rate at a fraction of what a disk takes.
+	if err := s.mon.Do(ctx, "migrate-set-parameters", map[string]int64{"max-bandwidth": 10 << 30}, nil); err != nil {
+		return err
+	}
+	_ = os.Remove(fileMigration)
+	ln, err := net.ListenUnix("unix", &net.UnixAddr{Name: fileMigration, Net: "unix"})
+	if err != nil {
+		return err
+	}
+	defer ln.Close()
+	stop := context.AfterFunc(ctx, func() { _ = ln.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	if err := s.mon.Do(ctx, "migrate", map[string]string{"uri": "unix:" + fileMigration}, nil); err != nil {
+		return err
+	}
+	c, err := ln.AcceptUnix()
+	if err != nil {
+		return fmt.Errorf("QEMU did not connect to give its state: %w", err)
+	}
+	defer c.Close()
+	stop = context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })
+	defer stop()
+	if _, err := io.Copy(w, c); err != nil {
+		return err
+	}
+	for {
+		status, err := s.mon.Migration(ctx)
+		switch {
+		case err != nil:
+			return err
+		case status == "completed":
+			return nil
+		case status == "failed" || status == "cancelled":
+			return fmt.Errorf("QEMU says that its state was not given whole: %s", status)
+		}
+		time.Sleep(2 * time.Millisecond)
+	}
+}

@@ -1,0 +1,107 @@
+//go:build linux
+
+package machine
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+
+	"berth/events"
+	"berth/providers/qemu/guest"
+	"berth/providers/qemu/wire"
+)
+
+// The names inside a machine's directory, beside those of package seatdir.
+const (
+	fileMonitor   = "qmp.sock"
+	fileAgent     = "agent.sock"
+	fileMigration = "migration.sock"
+	fileLog       = "qemu.log"
+	FileState     = "restore.state" // a memory checkpoint to begin from
+	FileHome      = "restore.tar"   // a home to begin with
+)
+
+// Start is what a supervisor is to start, written and synced before the fork.
+type Start struct {
+	Operation   events.OperationID   `json:"operation"`
+	Fingerprint string               `json:"fingerprint"`
+	Environment events.EnvironmentID `json:"environment"`
+	Hardware    Hardware             `json:"hardware"`
+	QEMU        string               `json:"qemu"` // path of the program
+	Kernel      string               `json:"kernel"`
+	Initramfs   string               `json:"initramfs"`
+	Hostname    string               `json:"hostname"`
+	Network     string               `json:"network"`
+	Launch      wire.Launch          `json:"launch"`
+	SlotsDir    string               `json:"slotsDir"` // where boots take turns
+	Restore     *Restore             `json:"restore,omitempty"`
+}
+
+// Hardware is what the guest sees. A memory checkpoint only fits the same.
+type Hardware struct {
+	Machine     string `json:"machine"`
+	Accelerator string `json:"accelerator"` // tcg or kvm
+	MemoryMiB   int64  `json:"memoryMiB"`
+	CPUs        int    `json:"cpus"`
+	TSCKHz      int64  `json:"tscKHz"` // of the host's clock that the guest sees; zero: it has to find out
+	KernelSHA   string `json:"kernelSha256"`
+	InitSHA     string `json:"initramfsSha256"`
+	Version     string `json:"qemuVersion"`
+}
+
+// Restore is a checkpoint to begin from.
+type Restore struct {
+	Kind       string `json:"kind"` // memory or cold
+	SHA256     string `json:"sha256"`
+	ByteLength int64  `json:"byteLength"`
+}
+
+// The board: no legacy devices. The clock is kept, because the kernel waits
+// seconds for one that is missing; ACPI is how it finds its virtio devices.
+const Board = "microvm,acpi=on,pit=off,pic=off,rtc=on,isa-serial=off"
+
+// Digest names the hardware: equal digests restore each other's memory.
+func (h Hardware) Digest() string {
+	s := sha256.Sum256(fmt.Appendf(nil, "%+v", h))
+	return hex.EncodeToString(s[:])
+}
+
+// commandLine is the kernel's. Without the TSC's rate the kernel measures it
+// against a timer that this board does not have, and may hang.
+func (h Hardware) commandLine() string {
+	s := "reboot=t panic=-1 rdinit=" + guest.Init + " quiet loglevel=0 mitigations=off nokaslr selinux=0 apparmor=0 audit=0 " +
+		"tsc=reliable cryptomgr.notests random.trust_cpu=on edd=off"
+	if h.TSCKHz > 0 {
+		s += fmt.Sprintf(" tsc_early_khz=%d lpj=%d", h.TSCKHz, h.TSCKHz*4)
+	}
+	return s
+}
+
+// UUID is the machine's, by which a person finds its process.
+func (s Start) UUID() string { return string(s.Environment) }
+
+// Args is QEMU's command line. Sockets are relative: QEMU runs in the
+// machine's directory, whose path may be longer than a socket's may be.
+// Nothing in it is secret.
+func (s Start) Args() []string {
+	h := s.Hardware
+	cpu := "max"
+	if h.Accelerator == "kvm" {
+		cpu = "host"
+	}
+	args := []string{
+		"-name", "berth-" + string(s.Environment), "-uuid", s.UUID(),
+		"-M", h.Machine, "-accel", h.Accelerator, "-cpu", cpu, "-m", fmt.Sprint(h.MemoryMiB), "-smp", fmt.Sprint(h.CPUs),
+		"-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
+		"-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny",
+		"-kernel", s.Kernel, "-initrd", s.Initramfs, "-append", h.commandLine(),
+		"-chardev", "socket,id=agent,path=" + fileAgent + ",server=on,wait=off",
+		"-device", "virtio-serial-device", "-device", "virtserialport,chardev=agent,name=" + guest.PortName,
+		"-qmp", "unix:" + fileMonitor + ",server=on,wait=off",
+	}
+	if s.Restore != nil && s.Restore.Kind == "memory" {
+		args = append(args, "-incoming", "unix:"+fileMigration)
+	}
+	return args
+}

@@ -1,0 +1,163 @@
+//go:build linux
+
+package qemu
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"berth/events"
+	"berth/events/fault"
+	"berth/providers"
+)
+
+// The options that a plan may carry; everything else is refused (R88).
+const (
+	OptionCheckpoint = "checkpoint" // cold (the default) or memory: what a checkpoint keeps
+	OptionFrom       = "from"       // ENVIRONMENT/CHECKPOINT of this host to begin from
+)
+
+// origin is the checkpoint that an environment begins from.
+type origin struct {
+	environment events.EnvironmentID
+	checkpoint  string
+}
+
+// choice is what a plan selects.
+type choice struct {
+	network    string
+	checkpoint string
+	from       *origin
+	memory     int64 // MiB
+	cpus       int
+}
+
+// choices reads a plan's options, network and resources; null is no network.
+func choices(p events.Plan) (choice, error) {
+	c := choice{network: "none", checkpoint: "cold", memory: DefaultMemory, cpus: 1}
+	for name, value := range p.Options {
+		switch {
+		case name == OptionCheckpoint && (value == "cold" || value == "memory"):
+			c.checkpoint = value
+		case name == OptionFrom:
+			env, id, ok := strings.Cut(value, "/")
+			e, err := events.ParseEnvironmentID(env)
+			if !ok || err != nil || !nameRE.MatchString(id) {
+				return c, fault.New(fault.BadRequest, "option from=%s: an environment id, a slash and a checkpoint id", events.Scrub(value))
+			}
+			c.from = &origin{e, id}
+		default:
+			return c, fault.New(fault.BadRequest, "option %s=%s: the qemu provider knows checkpoint=cold|memory and from=ENVIRONMENT/CHECKPOINT", events.Scrub(name), events.Scrub(value))
+		}
+	}
+	if p.Network != nil && *p.Network != "none" {
+		return c, fault.New(fault.BadRequest, "network %q: the qemu provider knows none", events.Scrub(*p.Network))
+	}
+	return c, c.size(p.Resources)
+}
+
+func (c *choice) size(r events.Resources) error {
+	if r.MemoryMiB != 0 {
+		c.memory = r.MemoryMiB
+	}
+	if c.memory < MinMemory || c.memory > MaxMemory {
+		return fault.New(fault.BadRequest, "%d MiB of memory: a machine has from %d to %d", c.memory, MinMemory, MaxMemory)
+	}
+	if !r.CPUs.IsZero() {
+		n, err := strconv.Atoi(r.CPUs.String())
+		if err != nil || n < 1 || n > MaxCPUs {
+			return fault.New(fault.BadRequest, "%s CPUs: a machine has whole ones, from 1 to %d", r.CPUs, MaxCPUs)
+		}
+		c.cpus = n
+	}
+	if r.DiskGiB != 0 {
+		return fault.New(fault.BadRequest, "%d GiB of disk: a machine of this provider has none; what it writes is in its memory", r.DiskGiB)
+	}
+	return nil
+}
+
+// Preflight probes what the plan would get on this host (R1-R12). Every
+// shortfall is a failed check or a false capability.
+func (d *Driver) Preflight(ctx context.Context, plan events.Plan) (providers.Preflight, error) {
+	p := providers.Preflight{ProbedAt: d.now()}
+	check := func(name string, err error, detail string, args ...any) {
+		c := events.Check{Name: name, OK: err == nil, Detail: fmt.Sprintf(detail, args...)}
+		if err != nil {
+			c.Detail = events.Scrub(fault.From(err).Message)
+		}
+		p.Checks = append(p.Checks, c)
+	}
+	ch, err := choices(plan)
+	check("options", err, "%d MiB, %d CPUs, network %s, %s checkpoints", ch.memory, ch.cpus, ch.network, ch.checkpoint)
+	if err != nil {
+		return p, nil
+	}
+	p.Network = ch.network
+	_, err = d.DescribeImage(ctx, plan.Image)
+	check("image", err, "template %s", Template)
+	err = nil
+	if len(plan.Command) == 0 || plan.Command[0] == "" {
+		err = fault.New(fault.BadRequest, "there is no command")
+	}
+	check("command", err, "looked up in the guest at the start")
+	host, err := d.probeHost(ctx)
+	if ctx.Err() != nil {
+		return p, ctx.Err()
+	}
+	if err != nil {
+		check("machine", err, "")
+	} else {
+		check("machine", nil, "QEMU %s under emulation (tcg), kernel %s", host.version, host.kernel.Release)
+	}
+	if ch.from != nil {
+		_, err := loadKept(d.machine(ch.from.environment), ch.from.checkpoint)
+		check("from", err, "checkpoint %s", ch.from.checkpoint)
+	}
+	p.Capabilities = events.Capabilities{
+		Custody: true, ColdCheckpoint: ch.checkpoint == "cold", MemoryCheckpoint: ch.checkpoint == "memory", PauseKeepsMemory: true, Export: true,
+		Extend: events.ExtendLimit{StepMs: ExtendStep.Milliseconds()},
+	}
+	return p, nil
+}
+
+// hostShare is the part of the host's memory that machines may have, in
+// percent; the rest is the host's own.
+const hostShare = 90
+
+// HostFacts probes this host (R76-R82). KVM is not usable until a trial boot
+// has passed, and this provider emulates: a device node proves nothing (R79).
+func (d *Driver) HostFacts(ctx context.Context) (events.HostFacts, error) {
+	host, err := d.probeHost(ctx)
+	if err != nil {
+		return events.HostFacts{}, err
+	}
+	var info unix.Sysinfo_t
+	if err := unix.Sysinfo(&info); err != nil {
+		return events.HostFacts{}, fault.New(fault.Unavailable, "memory of host %s: %s", d.host, err)
+	}
+	var fs unix.Statfs_t
+	if err := unix.Statfs(d.cfg.Dir, &fs); err != nil {
+		return events.HostFacts{}, fault.New(fault.Unavailable, "disk of host %s: %s", d.host, err)
+	}
+	cpus, err := events.ParseQuantity(strconv.Itoa(runtime.NumCPU()))
+	if err != nil {
+		return events.HostFacts{}, err
+	}
+	_, kvm := os.Stat("/dev/kvm")
+	return events.HostFacts{
+		Host: d.host, Architecture: runtime.GOARCH, OS: runtime.GOOS,
+		Engines: []events.Engine{{Name: Name, Version: host.version}},
+		KVM:     events.KVM{Present: kvm == nil},
+		Allocatable: events.HostCapacity{
+			CPUs: cpus, MemoryMiB: int64(info.Totalram) * int64(info.Unit) >> 20 * hostShare / 100,
+			DiskGiB: int64(fs.Bavail) * fs.Bsize >> 30, Slots: MaxMachines,
+		},
+		ObservedAt: d.now(),
+	}, nil
+}
