@@ -69,6 +69,10 @@ func OpenDataDir(path string, space events.Space) (*DataDir, error) {
 	if err != nil {
 		return nil, badConfig("data directory %s can't be locked: %s", path, err)
 	}
+	if err := durable.Sweep(path); err != nil {
+		lock.Unlock()
+		return nil, badConfig("data directory %s can't be written: %s", path, err)
+	}
 	d := &DataDir{Path: path, lock: lock}
 	if err := d.load(space); err != nil {
 		lock.Unlock()

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 
@@ -19,6 +18,7 @@ import (
 	"berth/aggregates"
 	"berth/events"
 	"berth/events/fault"
+	"berth/internal/durable"
 )
 
 // snapshotVersion rises when the meaning of a fold changes; a change of
@@ -58,34 +58,11 @@ func Save(path, stream string, v *Views) error {
 	if err != nil {
 		return fault.New(fault.Internal, "the snapshot at sequence %d can't be encoded: %s", v.sequence, events.Scrub(err.Error()))
 	}
-	if err := replaceFile(path, b); err != nil {
+	if err := durable.WriteFile(path, b, 0o600); err != nil {
 		return fault.New(fault.Unavailable, "the snapshot %s can't be written: %s", path, events.Scrub(err.Error())).
 			WithHint("the one before is kept; without one a start reads the whole log")
 	}
 	return nil
-}
-
-func replaceFile(path string, b []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), ".snapshot-*")
-	if err != nil {
-		return err
-	}
-	defer func() { _ = os.Remove(f.Name()) }() // gone after the rename
-	_, err = f.Write(b)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(f.Name(), path); err != nil {
-		return err
-	}
-	dir, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
 }
 
 // Load reads a snapshot. It refuses with not-found where there is none, and

@@ -109,8 +109,7 @@ func match(file events.File, most, n int64, h hash.Hash) error {
 	return nil
 }
 
-// copyFile streams a provider file into ExportsDir, taking up the copy again
-// where it was cut.
+// copyFile streams a provider file into ExportsDir.
 func (e *Engine) copyFile(ctx context.Context, p providers.Entry, s aggregates.Seat, op environment.Operation, file events.File) error {
 	if most := op.Arguments.MaxBytes; most > 0 && file.ByteLength > most {
 		return match(file, most, file.ByteLength, sha256.New())
@@ -118,39 +117,12 @@ func (e *Engine) copyFile(ctx context.Context, p providers.Entry, s aggregates.S
 	if err := durable.MakeDir(e.o.ExportsDir); err != nil {
 		return fault.New(fault.Unavailable, "the directory for exports can't be made: %s", err)
 	}
-	partial := ExportFile(e.o.ExportsDir, op.ID) + ".partial"
-	f, err := os.OpenFile(partial, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
-	if err != nil {
-		return fault.New(fault.Unavailable, "the exported file can't be written: %s", err)
-	}
-	err = e.fill(ctx, f, p, s, file)
-	if err == nil {
-		err = f.Sync()
-	}
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	if err == nil {
-		err = os.Rename(partial, ExportFile(e.o.ExportsDir, op.ID))
-	}
-	if err == nil {
-		err = durable.SyncDir(e.o.ExportsDir)
-	}
-	if err != nil && ctx.Err() == nil {
-		err = errors.Join(err, ignoreMissing(os.Remove(partial)))
-	}
-	return err
+	return durable.Replace(ExportFile(e.o.ExportsDir, op.ID), 0o600, func(w io.Writer) error { return e.fill(ctx, w, p, s, file) })
 }
 
-func ignoreMissing(err error) error {
-	if errors.Is(err, os.ErrNotExist) {
-		return nil
-	}
-	return err
-}
-
-// fill reads until the answered length is there or no try is left.
-func (e *Engine) fill(ctx context.Context, f *os.File, p providers.Entry, s aggregates.Seat, file events.File) error {
+// fill reads until the answered length is there or no try is left, and takes
+// a copy that was cut up again where it was.
+func (e *Engine) fill(ctx context.Context, w io.Writer, p providers.Entry, s aggregates.Seat, file events.File) error {
 	h := sha256.New()
 	var n int64
 	var last error
@@ -159,7 +131,7 @@ func (e *Engine) fill(ctx context.Context, f *os.File, p providers.Entry, s aggr
 			break
 		}
 		var got int64
-		got, last = read(ctx, p, s, file, n, io.MultiWriter(f, h))
+		got, last = read(ctx, p, s, file, n, io.MultiWriter(w, h))
 		if n += got; n >= file.ByteLength && last == nil {
 			return match(file, 0, n, h)
 		}

@@ -218,7 +218,7 @@ func verifyFile(t *testing.T, w *sagastest.World, path string, there bool) {
 	case !there && !os.IsNotExist(err):
 		t.Errorf("%d bytes of a rejected file are left", len(b))
 	}
-	if left, _ := filepath.Glob(filepath.Join(w.Dir, "exports", "*.partial")); len(left) > 0 {
+	if left, _ := filepath.Glob(filepath.Join(w.Dir, "exports", ".*.part")); len(left) > 0 {
 		t.Errorf("left over: %v", left)
 	}
 }

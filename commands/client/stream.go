@@ -4,13 +4,13 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"os"
-	"path/filepath"
+	"io"
 	"time"
 
 	"berth/commands"
 	"berth/events"
 	"berth/events/fault"
+	"berth/internal/durable"
 )
 
 // maxFailures is how often in a row a page may fail before a stream is given up.
@@ -116,46 +116,27 @@ func ended(ctx context.Context, err error) error {
 // renamed. A cut is resumed where it was. Whatever fails, nothing is left at
 // path that was not there before (R37).
 func (c *Client) Download(ctx context.Context, goal events.GoalID, path string, progress func(done, total int64)) (events.File, error) {
-	dir, name := filepath.Split(path)
-	f, err := os.CreateTemp(or(dir, "."), "."+name+".*.part")
-	if err != nil {
-		return events.File{}, fault.New(fault.FailedPrecondition, "%s can't be written: %s", path, err)
-	}
-	defer os.Remove(f.Name()) // after the rename there is nothing to remove
-	defer f.Close()
-	file, err := c.copyTo(ctx, goal, f, progress)
-	if err != nil {
-		return events.File{}, err
-	}
-	if err := finish(f, path); err != nil {
-		return events.File{}, fault.New(fault.FailedPrecondition, "%s can't be written: %s", path, err)
+	var file events.File
+	var refused error
+	err := durable.Replace(path, 0o644, func(w io.Writer) error {
+		file, refused = c.copyTo(ctx, goal, w, progress)
+		return refused
+	})
+	switch {
+	case refused != nil:
+		return events.File{}, refused
+	case err != nil:
+		return events.File{}, unwritable(path, err)
 	}
 	file.Path = path
 	return file, nil
 }
 
-func finish(f *os.File, path string) error {
-	if err := f.Chmod(0o644); err != nil {
-		return err
-	}
-	if err := f.Sync(); err != nil {
-		return err
-	}
-	if err := f.Close(); err != nil {
-		return err
-	}
-	if err := os.Rename(f.Name(), path); err != nil {
-		return err
-	}
-	d, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	defer d.Close()
-	return d.Sync()
+func unwritable(path string, err error) error {
+	return fault.New(fault.FailedPrecondition, "%s can't be written: %s", path, err).WithHint("name a file in a directory that you may write to")
 }
 
-func (c *Client) copyTo(ctx context.Context, goal events.GoalID, f *os.File, progress func(done, total int64)) (events.File, error) {
+func (c *Client) copyTo(ctx context.Context, goal events.GoalID, w io.Writer, progress func(done, total int64)) (events.File, error) {
 	in := commands.ExportReadInput{GoalRef: commands.GoalRef{Goal: string(goal)}, Limit: commands.MaxChunk}
 	h := sha256.New()
 	var want events.File
@@ -174,8 +155,8 @@ func (c *Client) copyTo(ctx context.Context, goal events.GoalID, f *os.File, pro
 		if chunk.Offset != in.Offset || chunk.ByteLength != want.ByteLength || chunk.SHA256 != want.SHA256 || chunk.Next != in.Offset+int64(len(chunk.Data)) || (len(chunk.Data) == 0 && !chunk.EOF) {
 			return want, damaged("it changed while it was read")
 		}
-		if _, err := f.Write(chunk.Data); err != nil {
-			return want, fault.New(fault.FailedPrecondition, "%s can't be written: %s", f.Name(), err)
+		if _, err := w.Write(chunk.Data); err != nil {
+			return want, unwritable("the file", err)
 		}
 		h.Write(chunk.Data)
 		in.Offset = chunk.Next
@@ -194,11 +175,4 @@ func (c *Client) copyTo(ctx context.Context, goal events.GoalID, f *os.File, pro
 
 func damaged(why string) error {
 	return fault.New(fault.Internal, "the exported file was refused: %s; nothing was kept", why).WithOutcome(fault.NotExecuted).WithHint("download it again")
-}
-
-func or(s, d string) string {
-	if s == "" {
-		return d
-	}
-	return s
 }

@@ -5,6 +5,7 @@ package durable
 
 import (
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"syscall"
@@ -12,34 +13,65 @@ import (
 	"berth/events/fault"
 )
 
-// WriteFile replaces path with data as one step: a temporary file in the same
-// directory, synced, renamed over, and the directory synced. After a crash at
-// any point the old or the new content is there, whole.
+// unfinished is how the temporary files are named: hidden, beside the file
+// that they are to replace.
+const unfinished = ".part"
+
+// WriteFile replaces path with data as one step: see Replace.
 func WriteFile(path string, data []byte, perm os.FileMode) error {
-	dir := filepath.Dir(path)
-	f, err := os.CreateTemp(dir, "."+filepath.Base(path)+".*")
+	return Replace(path, perm, func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	})
+}
+
+// Replace replaces path as one step with what fill writes: a temporary file in
+// the same directory, synced, renamed over, and the directory synced. After a
+// crash at any point the old or the new content is there, whole. An error of
+// fill is returned as it is, and the old content stays.
+func Replace(path string, perm os.FileMode, fill func(io.Writer) error) error {
+	if err := Put(path, perm, fill); err != nil {
+		return err
+	}
+	return SyncDir(filepath.Dir(path))
+}
+
+// Put is Replace without the last step: after a power cut the old content may
+// be back until SyncDir, or a later Replace in the directory, has returned.
+func Put(path string, perm os.FileMode, fill func(io.Writer) error) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*"+unfinished)
 	if err != nil {
 		return err
 	}
-	tmp := f.Name()
-	if err := fill(f, data, perm); err != nil {
-		os.Remove(tmp)
-		return err
+	defer func() {
+		if err != nil {
+			os.Remove(f.Name())
+		}
+	}()
+	err = fill(f)
+	if err == nil {
+		err = f.Chmod(perm)
 	}
-	if err := os.Rename(tmp, path); err != nil {
-		os.Remove(tmp)
-		return err
-	}
-	return SyncDir(dir)
-}
-
-func fill(f *os.File, data []byte, perm os.FileMode) error {
-	_, err := f.Write(data)
-	err = errors.Join(err, f.Chmod(perm))
 	if err == nil {
 		err = f.Sync()
 	}
-	return errors.Join(err, f.Close())
+	if closed := f.Close(); err == nil {
+		err = closed
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	return err
+}
+
+// Sweep removes what crashes left of unfinished replacements in a directory.
+// The caller is the only one who writes there.
+func Sweep(dir string) error {
+	left, err := filepath.Glob(filepath.Join(dir, ".*"+unfinished))
+	for _, path := range left {
+		err = errors.Join(err, os.Remove(path))
+	}
+	return err
 }
 
 // SyncDir makes the names in a directory durable.
@@ -71,7 +103,10 @@ func TryLock(path string) (*Lock, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	err = syscall.EINTR
+	for errors.Is(err, syscall.EINTR) {
+		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	}
 	if err != nil {
 		f.Close()
 		if errors.Is(err, syscall.EWOULDBLOCK) {

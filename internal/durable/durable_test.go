@@ -1,6 +1,8 @@
 package durable
 
 import (
+	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"testing"
@@ -59,4 +61,31 @@ func TestTryLockIsExclusive(t *testing.T) {
 		t.Fatalf("after unlock: %v", err)
 	}
 	l.Unlock()
+}
+
+// What was written before a failure is not kept, and a crash's rest is swept.
+func TestReplaceFailureLeavesNothing(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "a")
+	if err := WriteFile(path, []byte("old"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	why := errors.New("no more")
+	err := Replace(path, 0o600, func(w io.Writer) error {
+		_, _ = io.WriteString(w, "half")
+		return why
+	})
+	if got, _ := os.ReadFile(path); err != why || string(got) != "old" {
+		t.Fatalf("%v, and %q stands", err, got)
+	}
+	rest := filepath.Join(dir, ".a.123.part")
+	if err := os.WriteFile(rest, []byte("half"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := Sweep(dir); err != nil {
+		t.Fatal(err)
+	}
+	if left, _ := os.ReadDir(dir); len(left) != 1 || left[0].Name() != "a" {
+		t.Fatalf("left: %v", left)
+	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"berth/events"
 	"berth/events/fault"
+	"berth/internal/durable"
 	"berth/providers"
 )
 
@@ -31,7 +32,7 @@ type Config struct {
 type Driver struct {
 	clock    func() time.Time
 	capacity events.HostCapacity
-	lock     *os.File
+	lock     *durable.Lock
 	closed   chan struct{}
 
 	mu       sync.Mutex // guards all below
@@ -58,9 +59,12 @@ func Open(c Config) (*Driver, error) {
 	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
 		return nil, unreadable(c.Dir, err)
 	}
-	l, err := lock(c.Dir)
+	l, err := durable.TryLock(filepath.Join(c.Dir, "lock"))
+	if fault.CodeOf(err) == fault.Conflict {
+		return nil, fault.New(fault.FailedPrecondition, "the drill directory %s is in use by another manager", c.Dir)
+	}
 	if err != nil {
-		return nil, err
+		return nil, unreadable(c.Dir, err)
 	}
 	d := &Driver{clock: c.Clock, lock: l, closed: make(chan struct{}), watchers: map[*watcher]struct{}{}}
 	if d.clock == nil {
@@ -71,7 +75,7 @@ func Open(c Config) (*Driver, error) {
 		d.capacity = *c.Capacity
 	}
 	if err := d.load(c); err != nil {
-		l.Close()
+		_ = l.Unlock()
 		return nil, err
 	}
 	return d, nil
@@ -292,5 +296,5 @@ func (d *Driver) Close() error {
 	}
 	d.shut = true
 	close(d.closed)
-	return errors.Join(d.j.close(), d.lock.Close())
+	return errors.Join(d.j.close(), d.lock.Unlock())
 }

@@ -2,7 +2,6 @@ package drill
 
 import (
 	"bufio"
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,6 +15,7 @@ import (
 	"time"
 
 	"berth/events/fault"
+	"berth/internal/durable"
 )
 
 // The directory of a drill provider holds lock, snapshot.json and one
@@ -140,7 +140,7 @@ func openJournal(dir string, snap snapshot, whole int64) (*journal, error) {
 	if err != nil {
 		return nil, unreadable(dir, err)
 	}
-	if err := errors.Join(f.Truncate(whole), sweep(dir, snap.Generation), syncDir(dir)); err != nil {
+	if err := errors.Join(f.Truncate(whole), sweep(dir, snap.Generation), durable.SyncDir(dir)); err != nil {
 		f.Close()
 		return nil, unreadable(dir, err)
 	}
@@ -150,7 +150,7 @@ func openJournal(dir string, snap snapshot, whole int64) (*journal, error) {
 // sweep removes journals of other generations, which a crash in compact left.
 func sweep(dir string, generation uint64) error {
 	names, err := filepath.Glob(filepath.Join(dir, "journal-*.jsonl"))
-	if err != nil {
+	if err = errors.Join(err, durable.Sweep(dir)); err != nil {
 		return err
 	}
 	for _, n := range names {
@@ -222,7 +222,7 @@ func (j *journal) compact(m *Machine, at time.Time) error {
 	if err != nil {
 		return err
 	}
-	if err := replaceFile(filepath.Join(j.dir, snapshotName), raw); err != nil {
+	if err := durable.WriteFile(filepath.Join(j.dir, snapshotName), raw, 0o600); err != nil {
 		next.Close()
 		return err
 	}
@@ -230,31 +230,6 @@ func (j *journal) compact(m *Machine, at time.Time) error {
 	j.f.Close() // all of it is in the snapshot
 	j.f, j.generation, j.size, j.snapBytes, j.synced = next, j.generation+1, 0, int64(len(raw)), j.appended.Load()
 	return os.Remove(old)
-}
-
-// replaceFile puts raw in the place of a file, whole or not at all.
-func replaceFile(name string, raw []byte) error {
-	tmp := name + ".tmp"
-	f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = io.Copy(f, bytes.NewReader(raw))
-	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(tmp, name); err != nil {
-		return err
-	}
-	return syncDir(filepath.Dir(name))
-}
-
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }
 
 func (j *journal) close() error {

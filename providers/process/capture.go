@@ -18,6 +18,7 @@ import (
 
 	"berth/events"
 	"berth/events/fault"
+	"berth/internal/durable"
 	"berth/providers"
 	"berth/providers/process/custodian"
 	"berth/providers/process/seatdir"
@@ -218,28 +219,19 @@ func (d *Driver) ReadFile(_ context.Context, id events.EnvironmentID, ref, file 
 // writeFile writes a file whole or not at all, durably, and returns its length
 // and SHA-256. A wanted digest that differs is an error.
 func writeFile(to string, fill func(io.Writer) error, want ...string) (int64, string, error) {
-	f, err := os.CreateTemp(filepath.Dir(to), ".berth-*.part")
-	if err != nil {
-		return 0, "", err
-	}
-	defer os.Remove(f.Name())
 	h := sha256.New()
-	cw := &counted{w: io.MultiWriter(f, h)}
-	err = fill(cw)
-	sum := hex.EncodeToString(h.Sum(nil))
-	if err == nil && len(want) > 0 && want[0] != sum {
-		err = fault.New(fault.FailedPrecondition, "the content has the SHA-256 %s and should have %s", sum, want[0])
-	}
-	if err == nil {
-		err = f.Sync()
-	}
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), to)
-	}
-	return cw.n, sum, err
+	cw := &counted{}
+	err := durable.Replace(to, 0o600, func(w io.Writer) error {
+		cw.w = io.MultiWriter(w, h)
+		if err := fill(cw); err != nil {
+			return err
+		}
+		if sum := hex.EncodeToString(h.Sum(nil)); len(want) > 0 && want[0] != sum {
+			return fault.New(fault.FailedPrecondition, "the content has the SHA-256 %s and should have %s", sum, want[0])
+		}
+		return nil
+	})
+	return cw.n, hex.EncodeToString(h.Sum(nil)), err
 }
 
 type counted struct {

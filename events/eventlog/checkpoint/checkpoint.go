@@ -12,6 +12,7 @@ import (
 	"berth/events"
 	"berth/events/eventlog"
 	"berth/events/fault"
+	"berth/internal/durable"
 )
 
 // FileName is the checkpoint's name in a data directory.
@@ -103,23 +104,7 @@ func Write(dir string, c Checkpoint) (err error) {
 	if err != nil {
 		return err
 	}
-	tmp, err := os.CreateTemp(dir, FileName+".*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(tmp.Name()) // gone already if it was renamed
-	_, err = tmp.Write(append(b, '\n'))
-	if err := errors.Join(err, tmp.Sync(), tmp.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(tmp.Name(), filepath.Join(dir, FileName)); err != nil {
-		return err
-	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return durable.WriteFile(filepath.Join(dir, FileName), append(b, '\n'), 0o600)
 }
 
 // Verify compares a log with what is remembered of it: the same stream, not

@@ -12,9 +12,9 @@ import (
 	"path/filepath"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"berth/events"
+	"berth/events/fault"
+	"berth/internal/durable"
 )
 
 // The names inside a seat's directory.
@@ -64,7 +64,7 @@ func (d Dir) Make() error {
 		}
 		return err
 	}
-	return syncDir(filepath.Dir(d.Path))
+	return durable.SyncDir(filepath.Dir(d.Path))
 }
 
 // Exists says that the directory is there.
@@ -86,32 +86,23 @@ func (d Dir) Lock(ctx context.Context) (unlock func(), err error) {
 // false says that there is another one.
 func (d Dir) HoldLife() (release func(), held bool, err error) {
 	release, err = flock(context.Background(), d.File(FileLife), false)
-	if errors.Is(err, unix.EWOULDBLOCK) {
+	if fault.CodeOf(err) == fault.Conflict {
 		return nil, false, nil
 	}
 	return release, err == nil, err
 }
 
 func flock(ctx context.Context, path string, wait bool) (func(), error) {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
-	if err != nil {
-		return nil, err
-	}
 	for pause := time.Millisecond; ; pause = min(2*pause, 20*time.Millisecond) {
-		err = unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		l, err := durable.TryLock(path)
 		if err == nil {
-			return func() { _ = f.Close() }, nil
+			return func() { _ = l.Unlock() }, nil
 		}
-		if errors.Is(err, unix.EINTR) {
-			continue
-		}
-		if !wait || !errors.Is(err, unix.EWOULDBLOCK) {
-			_ = f.Close()
+		if !wait || fault.CodeOf(err) != fault.Conflict {
 			return nil, err
 		}
 		select {
 		case <-ctx.Done():
-			_ = f.Close()
 			return nil, ctx.Err()
 		case <-time.After(pause):
 		}
@@ -124,7 +115,7 @@ func (d Dir) WriteJSON(name string, v any) error {
 	if err := d.WriteBefore(name, v); err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(d.File(name)))
+	return durable.SyncDir(filepath.Dir(d.File(name)))
 }
 
 // WriteBefore is WriteJSON for a file that only counts together with the
@@ -134,25 +125,10 @@ func (d Dir) WriteBefore(name string, v any) error {
 	if err != nil {
 		return err
 	}
-	tmp := d.File(name + ".tmp")
-	f, err := os.OpenFile(tmp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
+	return durable.Put(d.File(name), 0o600, func(w io.Writer) error {
+		_, err := w.Write(b)
 		return err
-	}
-	_, err = f.Write(b)
-	if err == nil {
-		err = f.Sync()
-	}
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	if err == nil {
-		err = os.Rename(tmp, d.File(name))
-	}
-	if err != nil {
-		_ = os.Remove(tmp)
-	}
-	return err
+	})
 }
 
 // ReadJSON reads a file into v; os.ErrNotExist when there is none.
@@ -173,15 +149,6 @@ func (d Dir) ReadJSON(name string, v any) error {
 		return fmt.Errorf("%s is damaged: %w", name, err)
 	}
 	return nil
-}
-
-func syncDir(path string) error {
-	f, err := os.Open(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	return f.Sync()
 }
 
 // Bury removes everything but the tombstone. It can be repeated after a crash
@@ -209,5 +176,5 @@ func (d Dir) Bury() error {
 			return err
 		}
 	}
-	return syncDir(d.Path)
+	return durable.SyncDir(d.Path)
 }
