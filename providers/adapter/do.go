@@ -65,7 +65,7 @@ func (d *Driver) run(ctx context.Context, op providers.Operation) providers.Outc
 	if op.Verb == events.VerbReserve {
 		r.Alias, r.Plan = op.Alias, op.Plan
 	}
-	if op.Verb == events.VerbDestroy && r.Ref != "" {
+	if op.Verb == events.VerbDestroy && r.Ref != "" && r.Phase != PhaseDestroyed {
 		r.Phase = PhaseDestroying
 	}
 	if err := c.record(Entry{Standing: Begun}); err != nil {
@@ -83,7 +83,7 @@ func (c *Call) carry(ctx context.Context) (events.Facts, error) {
 	case events.VerbDeleteFile:
 		return c.deleteFile(ctx)
 	case events.VerbDestroy:
-		if c.Record.Ref == "" { // nothing of it was ever sent
+		if c.Record.Ref == "" || c.was == PhaseDestroyed { // nothing was ever sent, or all of it is gone
 			return events.Facts{State: events.StateAbsent, ObservedAt: millis(c.d.clock)}, nil
 		}
 	}
