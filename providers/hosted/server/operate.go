@@ -1,0 +1,256 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"berth/events"
+	"berth/events/fault"
+	"berth/providers"
+	"berth/providers/hosted/wire"
+)
+
+// do runs one mutation once, whatever happens to the connection, or gives the
+// answer that its id has already (R27, R86). ctx is that of the request; limit
+// bounds the call itself (R85).
+func (s *Server) do(ctx context.Context, w wire.Operation, limit time.Duration) providers.Outcome {
+	if !s.begin() {
+		return providers.UnknownWith(stopping())
+	}
+	defer s.calls.Done()
+	b, done, err := s.journal.book(w.Environment)
+	if err != nil {
+		return providers.UnknownWith(fault.From(err))
+	}
+	defer done()
+	b.mu.Lock()
+	o := b.ops[w.ID]
+	switch {
+	case o != nil && o.digest != w.Digest():
+		b.mu.Unlock()
+		return providers.RefusedWith(otherArguments(w))
+	case o != nil && o.answer != nil:
+		b.mu.Unlock()
+		return o.answer.outcome(w)
+	case o != nil && o.fenced:
+		b.mu.Unlock()
+		return providers.RefusedWith(fault.New(fault.Expired, "operation %s was excluded before it arrived", w.ID))
+	case o != nil && o.running == nil:
+		// Accepted by a process that is gone, or given up: asking is safe,
+		// calling again might not be.
+		b.mu.Unlock()
+		return s.unanswered(ctx, w)
+	case o == nil:
+		if o, err = b.append(s.record(w, accepted, nil)); err != nil {
+			b.mu.Unlock()
+			return providers.UnknownWith(fault.From(err))
+		}
+		o.running = make(chan struct{})
+		s.calls.Add(1) // not from zero: this request is counted
+		s.journal.hold(b)
+		go s.run(w, b, o, limit)
+	}
+	running := o.running
+	b.mu.Unlock()
+	select {
+	case <-running:
+	case <-ctx.Done():
+		return providers.UnknownWith(fault.New(fault.DeadlineExceeded, "operation %s goes on at the provider", w.ID))
+	}
+	b.mu.Lock()
+	a := o.answer
+	b.mu.Unlock()
+	if a == nil {
+		return providers.UnknownWith(fault.New(fault.DeadlineExceeded, "the provider has no answer of operation %s yet; it has to be reconciled", w.ID))
+	}
+	return a.outcome(w)
+}
+
+// run is the one call to the driver.
+func (s *Server) run(w wire.Operation, b *book, o *operation, limit time.Duration) {
+	defer s.calls.Done()
+	defer s.journal.release(b)
+	ctx, cancel := context.WithTimeout(s.base, limit)
+	defer cancel()
+	op := w.Operation()
+	op.Plan.Provider, op.Deadline = s.driver.Name(), s.clock().Add(limit)
+	var out providers.Outcome
+	if s.turn(ctx) {
+		out = providers.Call(ctx, s.driver, op, func(_ providers.Operation, late providers.Outcome) { s.settle(w, answerOf(late)) })
+		s.leave()
+	} else {
+		// Nobody called the driver, and nobody will under this id.
+		out = providers.RefusedWith(busy(s))
+	}
+	s.settle(w, answerOf(out))
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	running := o.running
+	o.running = nil
+	close(running)
+}
+
+// settle keeps the first answer of an operation; nil says nothing.
+func (s *Server) settle(w wire.Operation, a *answer) {
+	if a == nil {
+		return
+	}
+	b, done, err := s.journal.book(w.Environment)
+	if err != nil {
+		return // stopping: the driver is asked after the next start
+	}
+	defer done()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if o := b.ops[w.ID]; o != nil && o.answer != nil {
+		return
+	}
+	if _, err := b.append(s.record(w, answered, a)); err != nil {
+		s.logger.Error("an answer could not be kept", "environment", w.Environment, "operation", w.ID, "error", err)
+	}
+}
+
+// unanswered answers a repeated call whose first answer was lost.
+func (s *Server) unanswered(ctx context.Context, w wire.Operation) providers.Outcome {
+	f := s.reconcile(ctx, w)
+	switch f.Verdict {
+	case providers.Landed:
+		return providers.DoneWith(f.Facts)
+	case providers.Excluded:
+		return providers.RefusedWith(fault.New(fault.Expired, "operation %s can't land any more: %s", w.ID, f.Evidence))
+	}
+	return providers.UnknownWith(f.Fault)
+}
+
+// reconcile says what became of an operation: from the journal, else by the
+// driver.
+func (s *Server) reconcile(ctx context.Context, w wire.Operation) providers.Finding {
+	b, done, err := s.journal.book(w.Environment)
+	if err != nil {
+		return stillOpen(fault.From(err))
+	}
+	defer done()
+	b.mu.Lock()
+	o := b.ops[w.ID]
+	f, known := told(w, o)
+	b.mu.Unlock()
+	if known {
+		return f
+	}
+	return s.proved(w, s.ask(ctx, w, s.driver.Reconcile))
+}
+
+// exclude makes it impossible for an operation to land, if it has not: by our
+// own fence if it never arrived, and by the driver's.
+func (s *Server) exclude(ctx context.Context, w wire.Operation) providers.Finding {
+	b, done, err := s.journal.book(w.Environment)
+	if err != nil {
+		return stillOpen(fault.From(err))
+	}
+	defer done()
+	b.mu.Lock()
+	o := b.ops[w.ID]
+	f, known := told(w, o)
+	if !known && (o == nil || !o.accepted && !o.fenced) {
+		if o, err = b.append(s.record(w, fenced, nil)); err != nil {
+			b.mu.Unlock()
+			return stillOpen(fault.From(err))
+		}
+	}
+	never := !known && !o.accepted
+	b.mu.Unlock()
+	if known {
+		return f
+	}
+	f = s.ask(ctx, w, s.driver.Exclude)
+	if f.Verdict == providers.Open && never && fault.CodeOf(f.Fault) == fault.Unimplemented {
+		f = kept()
+	}
+	return s.proved(w, f)
+}
+
+// kept is the finding of our own fence: the driver is reached through this
+// server only, and never heard of the operation.
+func kept() providers.Finding {
+	return providers.Finding{Verdict: providers.Excluded, Evidence: "it was fenced before it arrived, and is refused if it does"}
+}
+
+// told is what the journal knows of an operation.
+func told(w wire.Operation, o *operation) (providers.Finding, bool) {
+	switch {
+	case o == nil:
+		return providers.Finding{}, false
+	case o.digest != w.Digest():
+		return stillOpen(otherArguments(w)), true
+	case o.answer != nil:
+		f := providers.Finding{Verdict: o.answer.Verdict, Evidence: o.answer.Evidence}
+		if o.answer.Facts != nil {
+			f.Facts = *o.answer.Facts
+		}
+		return f, true
+	}
+	return providers.Finding{}, false
+}
+
+// ask puts a question to the driver when it is its turn.
+func (s *Server) ask(ctx context.Context, w wire.Operation, question func(context.Context, providers.Operation) providers.Finding) providers.Finding {
+	if !s.turn(ctx) {
+		return stillOpen(busy(s))
+	}
+	defer s.leave()
+	op := w.Operation()
+	op.Plan.Provider = s.driver.Name()
+	if at, ok := ctx.Deadline(); ok {
+		op.Deadline = at
+	}
+	return question(ctx, op)
+}
+
+// proved keeps a finding that is a proof.
+func (s *Server) proved(w wire.Operation, f providers.Finding) providers.Finding {
+	switch f.Verdict {
+	case providers.Landed:
+		facts := f.Facts
+		s.settle(w, &answer{Verdict: f.Verdict, Facts: &facts, Evidence: f.Evidence})
+	case providers.Excluded:
+		s.settle(w, &answer{Verdict: f.Verdict, Evidence: f.Evidence})
+	}
+	return f
+}
+
+func stillOpen(e *fault.Error) providers.Finding {
+	return providers.Finding{Verdict: providers.Open, Evidence: "no answer", Fault: e}
+}
+
+func otherArguments(w wire.Operation) *fault.Error {
+	return fault.New(fault.Conflict, "operation %s of environment %s was %s with other arguments before; use another id", w.ID, w.Environment, w.Verb)
+}
+
+func (s *Server) record(w wire.Operation, p phase, a *answer) record {
+	return record{At: events.MillisUTC(s.clock()), ID: w.ID, Verb: w.Verb, Digest: w.Digest(), Phase: p, Answer: a}
+}
+
+// answerOf is the answer that an outcome gives; nil if it says nothing.
+func answerOf(out providers.Outcome) *answer {
+	switch out.Kind {
+	case providers.Done:
+		f := out.Facts
+		return &answer{Verdict: providers.Landed, Facts: &f, Evidence: "the answer of the call, kept by the provider"}
+	case providers.Refused:
+		return &answer{Verdict: providers.Excluded, Fault: out.Fault,
+			Evidence: events.Scrub(fmt.Sprintf("the call was refused: %s", out.Fault.Message))}
+	}
+	return nil
+}
+
+// outcome is the answer as it is given again.
+func (a *answer) outcome(w wire.Operation) providers.Outcome {
+	if a.Verdict == providers.Landed && a.Facts != nil {
+		return providers.DoneWith(*a.Facts)
+	}
+	if a.Fault != nil {
+		return providers.RefusedWith(a.Fault)
+	}
+	return providers.RefusedWith(fault.New(fault.Expired, "operation %s can't land any more: %s", w.ID, a.Evidence))
+}

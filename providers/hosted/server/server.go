@@ -1,0 +1,209 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"berth/events"
+	"berth/events/fault"
+	"berth/providers"
+)
+
+// DefaultConcurrent is how many calls to the driver run at once;
+// DefaultStreams is how many files and logs are read at once.
+const (
+	DefaultConcurrent = 32
+	DefaultStreams    = 64
+	// adopting is how many environments are taken up at once after a start.
+	adopting = 4
+	adoptFor = 30 * time.Second
+)
+
+// Config says what is served, and how.
+type Config struct {
+	// Driver is what is behind the protocol. It stays the caller's to close,
+	// after the server was closed.
+	Driver providers.Driver
+	// Dir holds the journal; made if it is not there. One process has it.
+	Dir string
+	// BearerFile holds a bearer that every request has to show; empty asks for
+	// none, and clients are told by their certificates.
+	BearerFile string
+	// Clock is the wall clock; nil is the system's.
+	Clock func() time.Time
+	// Concurrent and Streams override the defaults.
+	Concurrent, Streams int
+	// Logger takes what goes wrong; nil throws it away.
+	Logger *slog.Logger
+}
+
+// Server is one served driver. It is an http.Handler; Serve adds the listener.
+type Server struct {
+	driver  providers.Driver // guarded
+	clock   func() time.Time
+	logger  *slog.Logger
+	journal *journal
+	bearer  *[sha256.Size]byte
+	mux     http.Handler
+	hub     *hub
+	base    context.Context // of calls: it ends with the server, not with a request
+	cancel  context.CancelFunc
+	closing sync.Mutex // guards closed, and calls against counting after Close
+	closed  bool
+	calls   sync.WaitGroup
+	turns   chan struct{}
+	streams chan struct{}
+}
+
+// New opens the journal and takes up what lives: environments that are bound
+// to this host are adopted in the background. It is refused with
+// failed-precondition while another process has the directory.
+func New(c Config) (*Server, error) {
+	s := &Server{
+		driver: providers.Guard(c.Driver), clock: c.Clock, logger: c.Logger, hub: newHub(),
+		turns: make(chan struct{}, cmp.Or(c.Concurrent, DefaultConcurrent)), streams: make(chan struct{}, cmp.Or(c.Streams, DefaultStreams)),
+	}
+	if s.clock == nil {
+		s.clock = time.Now
+	}
+	if s.logger == nil {
+		s.logger = slog.New(slog.DiscardHandler)
+	}
+	if c.BearerFile != "" {
+		hash, err := readBearer(c.BearerFile)
+		if err != nil {
+			return nil, err
+		}
+		s.bearer = &hash
+	}
+	var err error
+	if s.journal, err = openJournal(c.Dir); err != nil {
+		return nil, err
+	}
+	s.mux = s.routes()
+	s.base, s.cancel = context.WithCancel(context.Background())
+	if w, ok := providers.Raw(c.Driver).(providers.Watcher); ok {
+		s.calls.Add(1)
+		go s.watch(w)
+	}
+	if a, ok := providers.Raw(c.Driver).(providers.Adopter); ok {
+		s.calls.Add(1)
+		go s.adopt(a)
+	}
+	return s, nil
+}
+
+// Close ends the calls that run and releases the journal; environments go on.
+// What has no answer yet is found out after the next start.
+func (s *Server) Close() error {
+	s.closing.Lock()
+	s.closed = true
+	s.closing.Unlock()
+	s.cancel()
+	s.calls.Wait()
+	return s.journal.close()
+}
+
+// begin counts something that Close has to wait for; false after Close.
+func (s *Server) begin() bool {
+	s.closing.Lock()
+	defer s.closing.Unlock()
+	if s.closed {
+		return false
+	}
+	s.calls.Add(1)
+	return true
+}
+
+func stopping() *fault.Error { return fault.New(fault.Unavailable, "the provider is stopping") }
+
+// turn waits for one of the places of concurrent calls; false if ctx ended.
+func (s *Server) turn(ctx context.Context) bool {
+	select {
+	case s.turns <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (s *Server) leave() { <-s.turns }
+
+func busy(s *Server) *fault.Error {
+	return fault.New(fault.ResourceExhausted, "the provider runs %d calls and had no turn for this one in time", cap(s.turns))
+}
+
+// watch has the driver tell of changes for as long as the server lives.
+func (s *Server) watch(w providers.Watcher) {
+	defer s.calls.Done()
+	for s.base.Err() == nil {
+		err := watching(s.base, w, s.hub.changed)
+		if s.base.Err() != nil {
+			return
+		}
+		s.logger.Warn("watching the driver ended; trying again", "error", err)
+		select {
+		case <-s.base.Done():
+		case <-time.After(time.Second):
+		}
+		s.hub.reset() // what changed meanwhile is not known
+	}
+}
+
+func watching(ctx context.Context, w providers.Watcher, fn func(events.EnvironmentID)) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fault.New(fault.Internal, "the driver panicked in watch")
+		}
+	}()
+	return w.Watch(ctx, fn)
+}
+
+// adopt takes up what the journal says is alive, each by its proved identity.
+func (s *Server) adopt(a providers.Adopter) {
+	defer s.calls.Done()
+	ids, err := s.journal.environments()
+	if err != nil {
+		s.logger.Error("the journal can't be listed; nothing was adopted", "error", err)
+	}
+	turns := make(chan struct{}, adopting)
+	var wg sync.WaitGroup
+	for _, id := range ids {
+		turns <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-turns }()
+			s.adoptOne(a, id)
+		})
+	}
+	wg.Wait()
+}
+
+func (s *Server) adoptOne(a providers.Adopter, id events.EnvironmentID) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.logger.Error("the driver panicked in adopt", "environment", id)
+		}
+	}()
+	b, done, err := s.journal.book(id)
+	if err != nil {
+		return
+	}
+	b.mu.Lock()
+	ref, custody, over := b.last()
+	b.mu.Unlock()
+	done()
+	if over || ref == "" || s.base.Err() != nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(s.base, adoptFor)
+	defer cancel()
+	if _, err := a.Adopt(ctx, id, ref, custody); err != nil {
+		s.logger.Warn("an environment could not be adopted", "environment", id, "error", err)
+	}
+	s.hub.changed(id) // it may have ended while nobody looked
+}
