@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -60,7 +61,12 @@ func serve(raw string) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
+	log, err := os.OpenFile(n.Store+".log", os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
 	s, err := embedded.Start(ctx, embedded.Options{
+		Logger:   logger{log},
 		StoreDir: n.Store, Name: n.Name, SyncAlways: true, Listen: true, Port: n.Client,
 		Configure: func(o *server.Options) {
 			o.Cluster = server.ClusterOpts{Name: "berth", Host: "127.0.0.1", Port: n.Route}
@@ -74,6 +80,32 @@ func serve(raw string) error {
 	<-ctx.Done()
 	s.Stop()
 	return nil
+}
+
+// logger keeps what a server says, to be told if the test fails.
+type logger struct{ to *os.File }
+
+func (l logger) say(level, f string, v ...any) {
+	fmt.Fprintf(l.to, time.Now().Format("15:04:05.000 ")+level+f+"\n", v...)
+}
+
+func (l logger) Noticef(f string, v ...any) { l.say("", f, v...) }
+func (l logger) Warnf(f string, v ...any)   { l.say("warning: ", f, v...) }
+func (l logger) Errorf(f string, v ...any)  { l.say("error: ", f, v...) }
+func (l logger) Fatalf(f string, v ...any)  { l.say("fatal: ", f, v...) }
+func (l logger) Debugf(string, ...any)      {}
+func (l logger) Tracef(string, ...any)      {}
+
+// tell prints the end of what each server said.
+func (s *servers) tell() {
+	if !s.Failed() {
+		return
+	}
+	for i, n := range s.nodes {
+		raw, _ := os.ReadFile(n.Store + ".log")
+		lines := strings.Split(string(raw), "\n")
+		s.Logf("server %d said at last:\n%s", i, strings.Join(lines[max(0, len(lines)-40):], "\n"))
+	}
 }
 
 // servers is the cluster.
@@ -97,6 +129,7 @@ func newServers(t *testing.T) *servers {
 		for i := range s.procs {
 			s.end(i, unix.SIGKILL)
 		}
+		s.tell()
 	})
 	return s
 }
