@@ -21,6 +21,7 @@ type row struct {
 	name    string
 	version int
 	decode  func(data []byte) (Event, error)
+	scan    func(*scanner) Event // the fast reader, nil for rare types
 	older   []upcast
 }
 
@@ -79,7 +80,7 @@ var registry = index(
 // of declares the row of T at a version; older are its upcasters.
 func of[T Event](version int, older ...upcast) row {
 	var zero T
-	return row{name: zero.EventType(), version: version, older: older, decode: func(data []byte) (Event, error) {
+	return row{name: zero.EventType(), version: version, older: older, scan: scans[zero.EventType()], decode: func(data []byte) (Event, error) {
 		var v T
 		if err := unmarshal(data, &v); err != nil {
 			return nil, err
@@ -158,6 +159,9 @@ func decodeWith(table map[string]row, typ string, data []byte) (Event, error) {
 		if data, err = r.older[v-1](data); err != nil {
 			return nil, fault.New(fault.Internal, "event type %q: raising version %d: %s", clip(typ), v, Scrub(err.Error()))
 		}
+	}
+	if e, ok := scanEvent(r, data); ok {
+		return e, nil
 	}
 	e, err := r.decode(data)
 	if err != nil {

@@ -18,13 +18,13 @@ func scanEnvelope(body []byte) (env envelope, ok bool) {
 	s.lit(`,"time":`)
 	env.Time = s.time()
 	s.lit(`,"caller":{"owner":`)
-	env.Caller.Owner = Owner(s.str())
+	env.Caller.Owner = Owner(s.shared())
 	s.lit(`,"actor":`)
-	env.Caller.Actor = Actor(s.str())
+	env.Caller.Actor = Actor(s.shared())
 	s.lit(`,"uid":`)
-	env.Caller.UID = UID(s.str())
+	env.Caller.UID = UID(s.shared())
 	s.lit(`},"writer":{"instance":`)
-	env.Writer.Instance = InstanceID(s.str())
+	env.Writer.Instance = InstanceID(s.shared())
 	s.lit(`,"epoch":`)
 	env.Writer.Epoch = s.uint()
 	s.lit(`}`)
@@ -35,7 +35,7 @@ func scanEnvelope(body []byte) (env envelope, ok bool) {
 		env.Fingerprint = s.str()
 	}
 	if s.maybe(`,"operation":`) {
-		env.Operation = OperationID(s.str())
+		env.Operation = OperationID(s.shared())
 	}
 	if s.maybe(`,"trace":`) {
 		env.Trace = s.str()
@@ -49,7 +49,7 @@ func scanEnvelope(body []byte) (env envelope, ok bool) {
 	for !s.bad {
 		var e stored
 		s.lit(`{"type":`)
-		e.Type = s.str()
+		e.Type = s.shared()
 		s.lit(`,"data":`)
 		e.Data = s.object()
 		s.lit(`}`)

@@ -1,0 +1,127 @@
+package events
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// text is a member's name, with what is before it, and its text.
+func (s *scanner) text(name string) string {
+	s.lit(name)
+	return s.shared()
+}
+
+// textIf is a member that is left out when it is empty.
+func (s *scanner) textIf(name string) string {
+	if !s.maybe(name) {
+		return ""
+	}
+	return s.shared()
+}
+
+func (s *scanner) number(name string) uint64 {
+	s.lit(name)
+	return s.uint()
+}
+
+func (s *scanner) boolean(name string) bool {
+	s.lit(name)
+	if s.maybe(`true`) {
+		return true
+	}
+	s.lit(`false`)
+	return false
+}
+
+func (s *scanner) timeOrNull() *time.Time {
+	if s.maybe(`null`) {
+		return nil
+	}
+	t := s.time()
+	return &t
+}
+
+// rawObject is a copy of an object that is kept as it is.
+func (s *scanner) rawObject() []byte {
+	o := s.object()
+	if s.bad || !jsontext.Value(o).IsValid() {
+		s.bad = true
+		return nil
+	}
+	return append([]byte(nil), o...)
+}
+
+func (s *scanner) texts() []string { return listOf(s, s.shared) }
+
+// listOf is a list, or null for one that is nil.
+func listOf[T any](s *scanner, one func() T) []T {
+	if s.maybe(`null`) {
+		return nil
+	}
+	s.lit(`[`)
+	out := []T{}
+	if s.maybe(`]`) {
+		return out
+	}
+	for !s.bad {
+		out = append(out, one())
+		if !s.maybe(`,`) {
+			break
+		}
+	}
+	s.lit(`]`)
+	return out
+}
+
+func (s *scanner) textMap() map[string]string {
+	s.lit(`{`)
+	out := map[string]string{}
+	if s.maybe(`}`) {
+		return out
+	}
+	for !s.bad {
+		k := s.shared()
+		s.lit(`:`)
+		out[k] = s.shared()
+		if !s.maybe(`,`) {
+			break
+		}
+	}
+	s.lit(`}`)
+	return out
+}
+
+// The table of shared strings: at most 4096 of up to 64 bytes are kept alive.
+const (
+	sharedSlots = 1 << 12
+	maxShared   = 64
+)
+
+var sharedStrings [sharedSlots]atomic.Pointer[string]
+
+// shared is str for what is likely to have been read before: the ids of a life
+// are in each of its records, and what the folds keep of them is one string
+// then, not one for each place. Which one is kept of two that fall on one slot
+// does not matter.
+func (s *scanner) shared() string {
+	b := s.raw()
+	if len(b) == 0 {
+		return ""
+	}
+	if len(b) > maxShared {
+		return string(b)
+	}
+	h := uint64(len(b))
+	for _, c := range b[max(0, len(b)-12):] {
+		h = (h ^ uint64(c)) * 0x9E3779B97F4A7C15
+	}
+	slot := &sharedStrings[h>>52]
+	if p := slot.Load(); p != nil && *p == string(b) {
+		return *p
+	}
+	t := string(b)
+	slot.Store(&t)
+	return t
+}
