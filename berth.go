@@ -32,6 +32,7 @@ import (
 	"berth/internal/durable"
 	"berth/internal/embedded"
 	"berth/internal/ids"
+	"berth/internal/steady"
 	"berth/projections"
 	"berth/providers"
 	"berth/sagas"
@@ -41,7 +42,7 @@ import (
 type Manager struct {
 	opts     Options
 	dir      *DataDir
-	clock    *Clock
+	clock    *steady.Clock
 	ids      events.IDs
 	logger   *slog.Logger
 	srv      *embedded.Server // nil with an external server
@@ -77,7 +78,7 @@ func New(ctx context.Context, o Options) (_ *Manager, err error) {
 	if o.Durability != Strict && o.Durability != Group {
 		return nil, badConfig("--durability %q is not valid: strict or group", o.Durability)
 	}
-	m := &Manager{opts: o, clock: NewClock(), ids: ids.New(), logger: o.Logger, ready: make(chan struct{})}
+	m := &Manager{opts: o, clock: steady.New(), ids: ids.New(), logger: o.Logger, ready: make(chan struct{})}
 	defer func() {
 		if err != nil {
 			m.Close()
@@ -146,6 +147,12 @@ func (m *Manager) startServer(ctx context.Context) (err error) {
 	if m.srv, err = startEmbedded(ctx, m.dir, m.opts, m.profile); err != nil {
 		return err
 	}
+	m.onClose(func() error {
+		if m.srv != nil {
+			m.srv.Stop()
+		}
+		return nil
+	})
 	if m.profile == Group {
 		if m.nc, err = m.srv.Connect(nats.MaxReconnects(-1)); err != nil {
 			return err
@@ -161,7 +168,6 @@ func (m *Manager) startServer(ctx context.Context) (err error) {
 			}
 		}
 	}
-	m.onClose(func() error { m.srv.Stop(); return nil })
 	return nil
 }
 

@@ -5,7 +5,6 @@ import (
 	"sync"
 	"time"
 
-	"berth/events"
 	"berth/events/fault"
 )
 
@@ -32,16 +31,12 @@ func (f *fence) Check(ctx context.Context) error {
 		return f.lost
 	}
 	begun := time.Now()
-	rs, err := f.m.log.Load(ctx, events.InstanceBoundary(f.m.writer.Instance), 0)
+	now, _, err := f.m.shelf.Instance(ctx, f.m.writer.Instance) // only what came since the last look is read
 	if err != nil {
 		return fault.New(fault.Unavailable, "whether this manager's epoch is current can't be read: %s", err).WithOutcome(fault.NotExecuted)
 	}
-	for _, r := range rs {
-		for _, e := range r.Events {
-			if reg, ok := e.(events.InstanceRegistered); ok && reg.Epoch > f.m.writer.Epoch {
-				f.lost = fault.New(fault.Expired, "another process registered instance %s with epoch %d; this one has %d and does nothing more", reg.Instance, reg.Epoch, f.m.writer.Epoch)
-			}
-		}
+	if now.Epoch > f.m.writer.Epoch {
+		f.lost = fault.New(fault.Expired, "another process registered instance %s with epoch %d; this one has %d and does nothing more", now.ID, now.Epoch, f.m.writer.Epoch)
 	}
 	f.read = begun
 	return f.lost

@@ -66,7 +66,7 @@ func (h *health) handler() http.Handler {
 	mux.HandleFunc("GET /healthz", h.ready)
 	mux.HandleFunc("GET /readyz", h.ready)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(h.registry, promhttp.HandlerOpts{}))
-	mux.HandleFunc("GET /debug/pprof/", pprof.Index)
+	mux.HandleFunc("GET /debug/pprof/", bounded(pprof.Index))
 	mux.HandleFunc("GET /debug/pprof/profile", bounded(pprof.Profile))
 	mux.HandleFunc("GET /debug/pprof/trace", bounded(pprof.Trace))
 	return sameSite(mux)

@@ -100,6 +100,7 @@ func (k *keeper) keep(ctx context.Context) error {
 	tick := time.NewTicker(checkpointEvery)
 	defer tick.Stop()
 	signed := time.Now()
+	k.sweep(k.m.dir.File(exportsDir), signed.Add(-keepExports)) // a manager may never run for signEvery
 	for {
 		select {
 		case <-ctx.Done():

@@ -19,6 +19,7 @@ import (
 	"berth/events/eventlog/stream"
 	"berth/events/fault"
 	"berth/internal/durable"
+	"berth/internal/steady"
 	"berth/projections"
 	"berth/providers"
 	"berth/providers/drill"
@@ -86,6 +87,7 @@ func (m *Manager) openViews(context.Context) error {
 	if m.keeper.lost != nil {
 		views = projections.NewViews(m.opts.Space)
 	}
+	m.keeper.snapshot = views.Sequence()
 	m.runner = projections.NewRunner(m.log, views)
 	m.shelf = sagas.NewShelf(m.commits(), sagas.WithSeats(func(o events.Owner, a events.Alias) (seat aggregates.Seat, ok bool) {
 		m.runner.Read(func(v *projections.Views) { seat, ok = v.Seat(o, a) })
@@ -145,7 +147,7 @@ func (m *Manager) hostFacts(ctx context.Context) events.HostFacts {
 }
 
 // openDrivers registers the providers that this host has.
-func openDrivers(d *DataDir, o Options, c *Clock) (bundles []providers.Bundle, closers []func() error, err error) {
+func openDrivers(d *DataDir, o Options, c *steady.Clock) (bundles []providers.Bundle, closers []func() error, err error) {
 	if runtime.GOOS == "linux" {
 		p, err := process.New(process.Config{Dir: d.File(seatsDir), Self: o.Self, Clock: c.Now, Hide: []string{d.Path}})
 		if err != nil {

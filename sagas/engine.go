@@ -38,7 +38,7 @@ type Options struct {
 	Self    events.Writer
 	Caller  events.Caller // in whose name steps are appended
 	IDs     events.IDs
-	// Now must not follow jumps of the wall clock: see Steady (scenario 38).
+	// Now must not follow jumps of the wall clock: see internal/steady (scenario 38).
 	Now    func() time.Time
 	Jitter func() float64 // in [0, 1)
 	// MaterialDir holds the credentials of lives that have not ended, one
@@ -109,13 +109,6 @@ func NewEngine(o Options) *Engine {
 	e.changed = sync.NewCond(&e.mu)
 	e.calls, e.cancel = context.WithCancel(context.Background())
 	return e
-}
-
-// Steady is a clock that starts at the wall clock's time and then follows only
-// the monotonic one, so that setting the wall clock expires nothing.
-func Steady() func() time.Time {
-	start := time.Now()
-	return func() time.Time { return start.Add(time.Since(start)) }
 }
 
 // Start takes up the seats that this instance held before: what is unfinished

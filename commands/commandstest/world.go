@@ -18,6 +18,7 @@ import (
 	"berth/events/eventlog/memory"
 	"berth/events/fault"
 	"berth/internal/ids"
+	"berth/internal/steady"
 	"berth/projections"
 	"berth/providers"
 	"berth/providers/drill"
@@ -90,7 +91,7 @@ func New(t T, c Config) *World {
 		ExportsDir: exports, Version: "1.0.0",
 	})
 	w.Engine = sagas.NewEngine(sagas.Options{
-		Log: w.Log, Shelf: w.Shelf, Drivers: registry, Self: self, Caller: Caller, IDs: w.IDs, Now: sagas.Steady(), Jitter: func() float64 { return 0 },
+		Log: w.Log, Shelf: w.Shelf, Drivers: registry, Self: self, Caller: Caller, IDs: w.IDs, Now: steady.New().Now, Jitter: func() float64 { return 0 },
 		MaterialDir: filepath.Join(w.Dir, "material"), ExportsDir: exports, Continue: w.Plane.Continue,
 	})
 	w.run(c.Idle)

@@ -1,4 +1,4 @@
-package berth
+package steady
 
 import (
 	"testing"
@@ -7,7 +7,7 @@ import (
 
 // Scenario 38: a wall clock that is set moves nothing and is told once.
 func TestClockTellsASkewOnceAndGoesOn(t *testing.T) {
-	c := NewClock()
+	c := New()
 	if d, ok := c.skew(c.Now().Round(0).Add(SkewLimit / 2)); ok {
 		t.Fatalf("a drift of half the limit was told: %s", d)
 	}

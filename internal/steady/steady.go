@@ -1,16 +1,17 @@
-package berth
+// Package steady is time that setting the wall clock does not move.
+package steady
 
 import (
 	"sync"
 	"time"
 )
 
-// SkewLimit is how far the wall clock may drift from the manager's before it
+// SkewLimit is how far the wall clock may drift from a Clock's time before it
 // is told as a skew.
 const SkewLimit = 5 * time.Second
 
-// Clock is the manager's time: the wall clock at the start, carried on by the
-// monotonic one. A wall clock that is set while the manager runs moves no
+// Clock is one process's time: the wall clock at the start, carried on by the
+// monotonic one. A wall clock that is set meanwhile moves no
 // deadline (scenario 38).
 type Clock struct {
 	base time.Time
@@ -19,10 +20,10 @@ type Clock struct {
 	told time.Duration
 }
 
-// NewClock starts a clock now.
-func NewClock() *Clock { return &Clock{base: time.Now()} }
+// New starts a clock now.
+func New() *Clock { return &Clock{base: time.Now()} }
 
-// Now is the manager's time.
+// Now is the time.
 func (c *Clock) Now() time.Time { return c.base.Add(time.Since(c.base)) }
 
 // Skew is how much the wall clock was moved since the last skew that was
