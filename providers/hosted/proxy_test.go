@@ -26,18 +26,18 @@ import (
 // line is the way between client and server, which can be cut at any byte.
 type line struct {
 	net.Listener
-	to       string
+	to       atomic.Pointer[string]
 	up, down atomic.Int64 // bytes that pass on a connection; negative: all
 	wg       sync.WaitGroup
 }
 
-func newLine(t *testing.T, to string) *line {
+func newLine(t *testing.T) *line {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &line{Listener: l, to: to}
+	p := &line{Listener: l}
 	p.whole()
 	p.wg.Go(func() {
 		for {
@@ -56,7 +56,7 @@ func (p *line) whole() { p.up.Store(-1); p.down.Store(-1) }
 
 func (p *line) pass(c net.Conn) {
 	defer c.Close()
-	s, err := net.Dial("tcp", p.to)
+	s, err := net.Dial("tcp", *p.to.Load())
 	if err != nil {
 		return
 	}
@@ -117,7 +117,8 @@ func TestCutAnywhereConverges(t *testing.T) {
 	defer truth.Close()
 	e := serve(t, server.Config{Driver: truth, Dir: t.TempDir()})
 	defer e.stop()
-	p := newLine(t, e.addr)
+	p := newLine(t)
+	p.to.Store(&e.addr)
 	for _, cut := range []int64{0, 1, 400, 1200, 1700, 2000, 2200, 2400, 2600, 2800, 3000, 3400, 4000} {
 		for _, way := range []*atomic.Int64{&p.up, &p.down} {
 			d := client(t, config(p.Addr().String()))

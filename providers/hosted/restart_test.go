@@ -71,7 +71,7 @@ func TestRestartBetweenAcceptAndAnswer(t *testing.T) {
 func TestFenceOutlivesRestart(t *testing.T) {
 	t.Parallel()
 	stub := &stub{}
-	e := serve(t, server.Config{Driver: stub, Dir: t.TempDir()})
+	e := serveOn(t, server.Config{Driver: stub, Dir: t.TempDir()})
 	defer func() { e.stop() }()
 	d := client(t, config(e.addr))
 	defer d.Close()
@@ -105,7 +105,7 @@ func TestManyUncertainAtOnce(t *testing.T) {
 	t.Parallel()
 	stub := &stub{}
 	stub.lose.Store(true)
-	e := serve(t, server.Config{Driver: stub, Dir: t.TempDir(), Concurrent: 4})
+	e := serveOn(t, server.Config{Driver: stub, Dir: t.TempDir(), Concurrent: 4})
 	defer func() { e.stop() }()
 	d := client(t, config(e.addr))
 	defer d.Close()
@@ -141,7 +141,7 @@ func TestManyUncertainAtOnce(t *testing.T) {
 func TestWatchTellsOfChanges(t *testing.T) {
 	t.Parallel()
 	stub := &stub{changes: make(chan events.EnvironmentID)}
-	e := serve(t, server.Config{Driver: stub, Dir: t.TempDir()})
+	e := serveOn(t, server.Config{Driver: stub, Dir: t.TempDir()})
 	defer func() { e.stop() }()
 	d := client(t, config(e.addr))
 	defer d.Close()

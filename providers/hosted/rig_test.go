@@ -51,10 +51,11 @@ func run(m *testing.M) int {
 // patience bounds waits; a condition that holds ends them.
 const patience = 60 * time.Second
 
-// endpoint is a served driver that can be stopped and started again at the
-// same address.
+// endpoint is a served driver that can be stopped and started again. With a
+// front, which stays, it is found at the same address again.
 type endpoint struct {
 	t      providertest.T
+	front  *line
 	cfg    server.Config
 	tls    server.TLS
 	addr   string
@@ -63,13 +64,26 @@ type endpoint struct {
 }
 
 func serve(t providertest.T, cfg server.Config) *endpoint {
-	e := &endpoint{t: t, cfg: cfg, addr: "127.0.0.1:0", tls: server.TLS{
+	e := newEndpoint(t, cfg)
+	e.start()
+	return e
+}
+
+// serveOn serves behind a front.
+func serveOn(t *testing.T, cfg server.Config) *endpoint {
+	e := newEndpoint(t, cfg)
+	e.front = newLine(t)
+	e.start()
+	return e
+}
+
+func newEndpoint(t providertest.T, cfg server.Config) *endpoint {
+	e := &endpoint{t: t, cfg: cfg, tls: server.TLS{
 		CertFile: filepath.Join(certs, devca.Provider), KeyFile: filepath.Join(certs, devca.ProviderKey), ClientCAFile: filepath.Join(certs, devca.CA),
 	}}
 	if cfg.BearerFile != "" {
 		e.tls.ClientCAFile = ""
 	}
-	e.start()
 	return e
 }
 
@@ -79,11 +93,15 @@ func (e *endpoint) start() {
 	if err != nil {
 		e.t.Fatalf("server: %v", err)
 	}
-	l, err := net.Listen("tcp", e.addr)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		e.t.Fatalf("listen: %v", err)
 	}
-	e.addr = l.Addr().String()
+	if e.addr = l.Addr().String(); e.front != nil {
+		to := e.addr
+		e.front.to.Store(&to)
+		e.addr = e.front.Addr().String()
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	e.cancel, e.ended = cancel, make(chan error, 1)
 	ended := e.ended
@@ -144,10 +162,10 @@ func openDrill(t providertest.T, script string) *drill.Driver {
 const faithful = `{"rules":[]}`
 
 // overDrill serves a fresh drill and gives a client of it.
-func overDrill(t testing.TB, script string) (*endpoint, *hosted.Driver) {
+func overDrill(t *testing.T, script string) (*endpoint, *hosted.Driver) {
 	t.Helper()
 	d := openDrill(t, script)
-	e := serve(t, server.Config{Driver: d, Dir: t.TempDir()})
+	e := serveOn(t, server.Config{Driver: d, Dir: t.TempDir()})
 	c := client(t, config(e.addr))
 	t.Cleanup(func() {
 		c.Close()
