@@ -21,7 +21,7 @@ import (
 // sampled is how many places `go test` tries, and seed chooses them: the same
 // ones until BERTH_KILL_SEED says otherwise.
 const (
-	sampled     = 10
+	sampled     = 6
 	defaultSeed = 1
 )
 
@@ -94,7 +94,6 @@ var lost = map[string][]drill.Rule{
 	"lost start":   {{Verb: "start", Nth: 1, Fault: drill.AcceptThenDrop}},
 	"lost export":  {{Verb: "export", Nth: 1, Fault: drill.ErrorAfterAccept}},
 	"lost destroy": {{Verb: "destroy", Nth: 1, Fault: drill.AcceptThenDrop}},
-	"never landed": {{Verb: "provision", Nth: 1, Fault: drill.AcceptThenLateAnswer, DelayMs: 3_600_000}},
 }
 
 // The manager is killed before and after every append and every call of a

@@ -100,17 +100,24 @@ func TestFrozenAndFenced(t *testing.T) {
 	w.must(w.cmd.Process.Signal(syscall.SIGCONT))
 	write(w, commands.Pause, commands.SeatInput{Named: commands.Named{Name: name}})
 
-	// Names are asked for until one of them meets the end of the lease.
+	// Names are asked for until one of them meets the end of the lease, which
+	// may be in the middle of its life; nothing is begun of the one after that.
 	var last string
+	var over bool
 	for n, end := 1, time.Now().Add(patience); ; n++ {
 		if time.Now().After(end) {
 			t.Fatalf("the manager never noticed\n%s", w.out.String())
 		}
 		last = fmt.Sprintf("late-%d", n)
 		w.ask(last)
-		if w.held(last) {
+		held := w.held(last)
+		if over {
+			if !held {
+				t.Errorf("%s was let through after the lease had ended", last)
+			}
 			break
 		}
+		over = held
 	}
 	s, err := drill.ReadStatus(filepath.Join(w.dir, "drill"), time.Now())
 	w.must(err)

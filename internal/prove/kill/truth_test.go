@@ -178,7 +178,7 @@ func (w *world) files(l life) {
 	}
 	files, err := os.ReadDir(filepath.Join(w.dir, "exports"))
 	if err != nil || len(files) != 1 {
-		w.Fatalf("%d exported files, %v", len(files), err)
+		w.Fatalf("exported files: %v, %v", files, err)
 	}
 	b, err := os.ReadFile(filepath.Join(w.dir, "exports", files[0].Name()))
 	w.must(err)
