@@ -26,6 +26,8 @@ const (
 	exportsDir   = "exports"
 	seatsDir     = "seats"
 	drillDir     = "drill"
+	dockerDir    = "docker"
+	flyDir       = "fly"
 	snapshotFile = "views.snapshot"
 )
 

@@ -156,6 +156,11 @@ func openDrivers(d *DataDir, o Options, c *steady.Clock) (bundles []providers.Bu
 		bundles = append(bundles, providers.BundleOf(p, nil))
 		closers = append(closers, p.Close)
 	}
+	others, ends, err := openAdapters(d, o, c.Now)
+	bundles, closers = append(bundles, others...), append(closers, ends...)
+	if err != nil {
+		return nil, closers, err
+	}
 	script, use, err := drillScript(d, o)
 	if err != nil || !use {
 		return bundles, closers, err

@@ -35,6 +35,11 @@ type Options struct {
 	Credentials string
 	// Drill is the script of the drill provider; empty does not register it.
 	Drill string
+	// Docker is the unix socket of a Docker Engine; empty does not register it.
+	Docker string
+	// Fly is app=NAME,token-file=PATH with further keys of fly.Parse; empty
+	// does not register the adapter.
+	Fly string
 	// InitSpace allows a data directory that is not empty, or an external
 	// server, to begin a new log (decision 6).
 	InitSpace bool

@@ -17,6 +17,9 @@ import (
 // not its caller still waits.
 const CallLimit = 10 * time.Minute
 
+// ProbeLimit is how long the facts of a host may take.
+const ProbeLimit = 10 * time.Second
+
 // Backend is one provider's API, without memory. Its methods are called with
 // the environment locked, except for the reads of the host. An error with
 // outcome not-executed says that nothing was done and nothing will be; every
@@ -114,8 +117,17 @@ func Open(dir string, b Backend, clock func() time.Time) (*Driver, error) {
 // Name is the backend's.
 func (d *Driver) Name() string { return d.b.Name() }
 
-// HostFacts is the backend's.
-func (d *Driver) HostFacts(ctx context.Context) (events.HostFacts, error) { return d.b.HostFacts(ctx) }
+// HostFacts is the backend's, within ProbeLimit: a manager starts also while an
+// API hangs.
+func (d *Driver) HostFacts(ctx context.Context) (events.HostFacts, error) {
+	ctx, cancel := context.WithTimeout(ctx, ProbeLimit)
+	defer cancel()
+	f, err := d.b.HostFacts(ctx)
+	if err != nil && ctx.Err() != nil {
+		err = fault.New(fault.DeadlineExceeded, "provider %s did not tell of its host within %s", d.Name(), ProbeLimit).WithOutcome(fault.NotExecuted)
+	}
+	return f, err
+}
 
 // DescribeImage is the backend's.
 func (d *Driver) DescribeImage(ctx context.Context, im events.Image) (events.ImageDescription, error) {
