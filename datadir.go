@@ -25,6 +25,7 @@ const (
 	materialDir  = "material"
 	exportsDir   = "exports"
 	seatsDir     = "seats"
+	machinesDir  = "machines"
 	drillDir     = "drill"
 	dockerDir    = "docker"
 	flyDir       = "fly"
@@ -147,6 +148,12 @@ func (d *DataDir) create(space events.Space) error {
 
 // File is a path inside the directory.
 func (d *DataDir) File(name string) string { return filepath.Join(d.Path, name) }
+
+// has says that name is there.
+func (d *DataDir) has(name string) bool {
+	_, err := os.Stat(d.File(name))
+	return err == nil
+}
 
 // Close releases the lock.
 func (d *DataDir) Close() error { return d.lock.Unlock() }

@@ -24,6 +24,7 @@ import (
 	"berth/providers"
 	"berth/providers/drill"
 	"berth/providers/process"
+	"berth/providers/qemu"
 	"berth/sagas"
 )
 
@@ -146,7 +147,9 @@ func (m *Manager) hostFacts(ctx context.Context) events.HostFacts {
 	return facts
 }
 
-// openDrivers registers the providers that this host has.
+// openDrivers registers the providers that this host has. A directory that has
+// machines keeps their provider also without its parts: what it holds must stay
+// reachable.
 func openDrivers(d *DataDir, o Options, c *steady.Clock) (bundles []providers.Bundle, closers []func() error, err error) {
 	if runtime.GOOS == "linux" {
 		p, err := process.New(process.Config{Dir: d.File(seatsDir), Self: o.Self, Clock: c.Now, Hide: []string{d.Path}})
@@ -160,6 +163,14 @@ func openDrivers(d *DataDir, o Options, c *steady.Clock) (bundles []providers.Bu
 	bundles, closers = append(bundles, others...), append(closers, ends...)
 	if err != nil {
 		return nil, closers, err
+	}
+	if machines := d.File(machinesDir); runtime.GOOS == "linux" && (qemu.Available() == nil || d.has(machinesDir)) {
+		p, err := qemu.New(qemu.Config{Dir: machines, Self: o.Self, Clock: c.Now})
+		if err != nil {
+			return nil, closers, err
+		}
+		bundles = append(bundles, providers.BundleOf(p, nil))
+		closers = append(closers, p.Close)
 	}
 	script, use, err := drillScript(d, o)
 	if err != nil || !use {

@@ -14,6 +14,7 @@ import (
 	"berth/events/fault"
 	"berth/internal/cli"
 	"berth/providers/process"
+	"berth/providers/qemu"
 )
 
 // together is how many scripts run at once: each is a manager with a server.
@@ -24,8 +25,10 @@ var update = flag.Bool("update", false, "rewrite the expectations of scripts")
 // The test binary is the program when it is called berth, and a custodian or a
 // seat when a manager of a script starts one.
 func TestMain(m *testing.M) {
-	if handled, code := process.Main(os.Args[1:]); handled {
-		os.Exit(code)
+	for _, role := range []func([]string) (bool, int){qemu.Main, process.Main} {
+		if handled, code := role(os.Args[1:]); handled {
+			os.Exit(code)
+		}
 	}
 	testscript.Main(m, map[string]func(){"berth": program})
 }

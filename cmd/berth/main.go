@@ -11,13 +11,16 @@ import (
 	"berth/events/fault"
 	"berth/internal/cli"
 	"berth/providers/process"
+	"berth/providers/qemu"
 )
 
 func main() {
 	// The program is also the custodian of an environment and the first
 	// process inside it; those roles know nothing of what follows.
-	if handled, code := process.Main(os.Args[1:]); handled {
-		os.Exit(code)
+	for _, role := range []func([]string) (bool, int){qemu.Main, process.Main} {
+		if handled, code := role(os.Args[1:]); handled {
+			os.Exit(code)
+		}
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 2)
