@@ -164,6 +164,11 @@ func openDrivers(d *DataDir, o Options, c *steady.Clock) (bundles []providers.Bu
 	if err != nil {
 		return nil, closers, err
 	}
+	others, ends, err = openHosted(o, c.Now)
+	bundles, closers = append(bundles, others...), append(closers, ends...)
+	if err != nil {
+		return nil, closers, err
+	}
 	if machines := d.File(machinesDir); runtime.GOOS == "linux" && (qemu.Available() == nil || d.has(machinesDir)) {
 		p, err := qemu.New(qemu.Config{Dir: machines, Self: o.Self, Clock: c.Now})
 		if err != nil {

@@ -40,6 +40,9 @@ type Options struct {
 	// Fly is app=NAME,token-file=PATH with further keys of fly.Parse; empty
 	// does not register the adapter.
 	Fly string
+	// Hosted are providers on other machines, each as hosted.ParseSpec reads it:
+	// name=https://HOST:PORT,ca=FILE,cert=FILE,key=FILE or ...,bearer=FILE.
+	Hosted []string
 	// InitSpace allows a data directory that is not empty, or an external
 	// server, to begin a new log (decision 6).
 	InitSpace bool

@@ -1,0 +1,30 @@
+package berth
+
+import (
+	"time"
+
+	"berth/events/fault"
+	"berth/providers"
+	"berth/providers/hosted"
+)
+
+// openHosted registers the providers on other machines. Nothing is connected
+// yet: a manager starts while a provider is away.
+func openHosted(o Options, now func() time.Time) (bundles []providers.Bundle, closers []func() error, err error) {
+	for _, spec := range o.Hosted {
+		c, err := hosted.ParseSpec(spec)
+		if err != nil {
+			return bundles, closers, badConfig("--hosted: %s", fault.From(err).Message)
+		}
+		c.Clock = now
+		d, err := hosted.New(c)
+		if err != nil {
+			return bundles, closers, badConfig("--hosted %s: %s", c.Name, fault.From(err).Message)
+		}
+		bundles = append(bundles, providers.BundleOf(d, map[providers.Surface]string{
+			providers.SurfaceAdopt: "the other machine takes up its own environments",
+		}))
+		closers = append(closers, d.Close)
+	}
+	return bundles, closers, nil
+}

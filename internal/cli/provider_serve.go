@@ -1,0 +1,145 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"berth/events/fault"
+	"berth/internal/durable"
+	"berth/internal/steady"
+	"berth/providers"
+	"berth/providers/drill"
+	"berth/providers/hosted/server"
+	"berth/providers/process"
+)
+
+// endpointName is the file in which a served provider says where it is.
+const endpointName = "endpoint.json"
+
+type serveFlags struct {
+	provider, dir, listen, bearer, script string
+	tls                                   server.TLS
+}
+
+// served is what a served provider prints and keeps in endpointName.
+type served struct {
+	URL      string `json:"url"`
+	Provider string `json:"provider"`
+	PID      int    `json:"pid"`
+}
+
+func (a *app) providerServeCommand() *cobra.Command {
+	var f serveFlags
+	c := &cobra.Command{
+		Use: "serve", Short: "Serve a provider of this machine over HTTPS until told to end", Args: args(),
+		Long: `Serve a provider of this machine over HTTPS until it is told to end; its
+environments go on, and end by their own deadlines, whether it runs or not.
+Started again with the same directory it takes up what lives. Every operation is
+journaled in the directory before it is carried out, and its answer is kept.
+
+Clients show a certificate of --client-ca, or the bearer of --bearer-file; with
+both they show both. TLS is 1.3. GET /openapi.json is the protocol.`,
+		Example: "  berth provider serve --provider process --dir ./provider --listen 0.0.0.0:7443 \\\n    --cert certs/provider.pem --key certs/provider-key.pem --client-ca certs/ca.pem",
+		RunE:    func(c *cobra.Command, _ []string) error { return startFailure(a.provide(c.Context(), f)) },
+	}
+	fl := c.Flags()
+	fl.StringVar(&f.provider, "provider", process.Name, "what is served: process or drill")
+	fl.StringVar(&f.dir, "dir", "", "directory of the provider and its journal")
+	fl.StringVar(&f.listen, "listen", "127.0.0.1:7443", "where to listen; port 0 picks a free one, which endpoint.json in the directory tells")
+	fl.StringVar(&f.tls.CertFile, "cert", "", "certificate of the provider, PEM")
+	fl.StringVar(&f.tls.KeyFile, "key", "", "its key, PEM, readable by its owner only")
+	fl.StringVar(&f.tls.ClientCAFile, "client-ca", "", "authority of the managers' certificates, PEM")
+	fl.StringVar(&f.bearer, "bearer-file", "", "file with the bearer that managers show")
+	fl.StringVar(&f.script, "script", "", "script of faults for drill")
+	for _, name := range []string{"dir", "cert", "key"} {
+		_ = c.MarkFlagRequired(name) // only fails for a flag that is not there
+	}
+	return c
+}
+
+func (a *app) provide(ctx context.Context, f serveFlags) error {
+	if f.tls.ClientCAFile == "" && f.bearer == "" {
+		return usage("nothing would tell who asks").WithHint("give --client-ca or --bearer-file")
+	}
+	if _, err := f.tls.Config(); err != nil {
+		return err
+	}
+	dir, err := filepath.Abs(f.dir)
+	if err != nil {
+		return usage("--dir: %s", err)
+	}
+	if err := durable.MakeDir(dir); err != nil {
+		return usage("--dir %s can't be made", dir)
+	}
+	clock := steady.New()
+	driver, err := openServed(f, dir, clock)
+	if err != nil {
+		return err
+	}
+	defer driver.Close()
+	s, err := server.New(server.Config{Driver: driver, Dir: filepath.Join(dir, "journal"), BearerFile: f.bearer, Clock: clock.Now,
+		Logger: slog.New(slog.NewTextHandler(a.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))})
+	if err != nil {
+		return err
+	}
+	l, err := net.Listen("tcp", f.listen)
+	if err != nil {
+		_ = s.Close() // the listener's failure is the one to tell
+		return fault.New(fault.FailedPrecondition, "--listen %s can't be used: it is taken, or not an address of this machine", f.listen).
+			WithDetail(fault.DetailPortInUse)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(ctx, l, f.tls) }()
+	e := served{URL: "https://" + l.Addr().String(), Provider: driver.Name(), PID: os.Getpid()}
+	if err := a.tellServed(dir, e); err != nil {
+		_ = l.Close()
+		<-ended
+		return err
+	}
+	return <-ended
+}
+
+// tellServed says where the provider is: on standard output, and in a file.
+func (a *app) tellServed(dir string, e served) error {
+	raw, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	if err := durable.WriteFile(filepath.Join(dir, endpointName), append(raw, '\n'), 0o600); err != nil {
+		return fault.New(fault.FailedPrecondition, "%s can't be written", filepath.Join(dir, endpointName))
+	}
+	return a.show(e, func(w io.Writer) {
+		fmt.Fprintf(w, "serving %s at %s\nnext, where the manager runs: berth up --hosted NAME=%s,ca=FILE,cert=FILE,key=FILE\n", e.Provider, e.URL, e.URL)
+	})
+}
+
+func openServed(f serveFlags, dir string, clock *steady.Clock) (providers.Driver, error) {
+	switch f.provider {
+	case process.Name:
+		if f.script != "" {
+			return nil, usage("--script is for --provider drill")
+		}
+		return process.New(process.Config{Dir: filepath.Join(dir, "seats"), Clock: clock.Now, Hide: []string{dir}})
+	case "drill":
+		var script drill.Script
+		if f.script != "" {
+			raw, err := readInput(f.script, drill.MaxScriptBytes)
+			if err != nil {
+				return nil, err
+			}
+			if script, err = drill.ParseScript(raw); err != nil {
+				return nil, badSpec("--script", err)
+			}
+		}
+		return drill.Open(drill.Config{Dir: filepath.Join(dir, "drill"), Script: script, Clock: clock.Now})
+	}
+	return nil, usage("--provider %q is not valid: process or drill", clip(f.provider))
+}
