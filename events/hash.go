@@ -17,8 +17,16 @@ const hashText = 43
 var (
 	b64        = base64.RawURLEncoding.Strict()
 	hashMember = []byte(`,"hash":"`)
-	hashers    = sync.Pool{New: func() any { return sha256.New() }}
+	hashers    = sync.Pool{New: func() any { return &hasher{Hash: sha256.New()} }}
 )
+
+// hasher keeps what the hash of a commit needs beside the digest, which would
+// be allocated each time otherwise.
+type hasher struct {
+	hash.Hash
+	head [128]byte
+	sum  Hash
+}
 
 // String is the base64url text of h, without padding.
 func (h Hash) String() string { return b64.EncodeToString(h[:]) }
@@ -49,18 +57,17 @@ func HashOf(b Boundary, body []byte) (computed Hash, matches bool) {
 	return computed, ok && computed == stated
 }
 
-func hashContent(b Boundary, content []byte) (out Hash) {
-	h := hashers.Get().(hash.Hash)
+func hashContent(b Boundary, content []byte) Hash {
+	h := hashers.Get().(*hasher)
 	defer hashers.Put(h)
 	h.Reset()
-	var head [128]byte
-	buf := append(head[:0], "berth.commit.v1\n"...)
+	buf := append(h.head[:0], "berth.commit.v1\n"...)
 	buf = append(buf, b...)
 	buf = append(buf, '\n')
 	h.Write(buf)
 	h.Write(content)
-	h.Sum(out[:0])
-	return out
+	h.Sum(h.sum[:0])
+	return h.sum
 }
 
 // splitHash cuts `,"hash":"…"}` off a body.

@@ -5,6 +5,9 @@ import (
 	"time"
 )
 
+// usualEvents is how many events a commit has at most, as a rule.
+const usualEvents = 2
+
 // scanEnvelope reads a body as Encode writes it: these members, in this order,
 // without white space or escapes. It is the fast way for what this program
 // wrote itself; anything else, right or wrong, is left to the JSON library
@@ -46,6 +49,7 @@ func scanEnvelope(body []byte) (env envelope, ok bool) {
 		s.hash(&env.Prior)
 	}
 	s.lit(`,"events":[`)
+	env.Events = make([]stored, 0, usualEvents)
 	for !s.bad {
 		var e stored
 		s.lit(`{"type":`)

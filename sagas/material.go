@@ -16,9 +16,9 @@ import (
 // Purpose is the name under which a driver gets the seat's credential (R53).
 const Purpose = "agent-credential"
 
-// mint makes a credential and stages its bytes (R52, R54): the file is synced
-// before the ledger row that names it is appended. One whose row never came is
-// removed with its lifecycle.
+// mint makes a credential and stages its bytes (R52, R54): the file, and the
+// names that lead to it, are synced before the ledger row that names it is
+// appended. One whose row never came is removed with its lifecycle.
 func (e *Engine) mint(uid events.UID) (Minted, error) {
 	kp, err := nkeys.CreateUser()
 	if err != nil {
@@ -35,11 +35,7 @@ func (e *Engine) mint(uid events.UID) (Minted, error) {
 	}
 	defer clear(seed)
 	id := events.CredentialID(e.o.IDs.Token())
-	dir := filepath.Join(e.o.MaterialDir, string(uid))
-	if err := durable.MakeDir(dir); err != nil {
-		return Minted{}, stagingFault(err)
-	}
-	if err := durable.WriteFile(filepath.Join(dir, string(id)), seed, 0o600); err != nil {
+	if err := durable.Create(filepath.Join(e.o.MaterialDir, string(uid)), string(id), seed); err != nil {
 		return Minted{}, stagingFault(err)
 	}
 	return Minted{ID: id, Holder: public}, nil
