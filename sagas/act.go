@@ -21,6 +21,7 @@ const (
 // act begins what the turn decided.
 func (e *Engine) act(ent *entry, t *turn) {
 	if t.settled {
+		e.disown(t.seat)
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		if !ent.inFlight && len(ent.inbox) == 0 {
@@ -60,6 +61,18 @@ func (e *Engine) act(ent *entry, t *turn) {
 	case Accept:
 		op, _ := t.seat.Environment.Find(a.Operation)
 		e.launch(ent, acceptLimit, func(ctx context.Context) input { return e.accept(ctx, p, t.seat, op) })
+	}
+}
+
+// disown removes what this host keeps for a life that was written off: its
+// slot is free without the row that cleans, and a credential must not outlive
+// its revocation (decision 13).
+func (e *Engine) disown(s aggregates.Seat) {
+	if !s.Environment.WrittenOff || s.Slot.UID == "" {
+		return
+	}
+	if err := e.clean(s.Slot.UID); err != nil {
+		e.o.Logger.Error("what was kept for a written-off life is still there; remove it", "seat", s.Boundary(), "error", err)
 	}
 }
 

@@ -2,6 +2,9 @@ package sagas_test
 
 import (
 	"context"
+	"errors"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -72,4 +75,19 @@ func TestDroppedOperationCancelsItsGoal(t *testing.T) {
 			t.Errorf("%s: %v", g.State, g.Fault)
 		}
 	}, drill.Rule{Verb: "pause", Nth: 1, Fault: drill.AcceptThenLateAnswer, DelayMs: 10_000})
+}
+
+// Decision 13: the credential of a life that was written off is not kept; the
+// environment that is still reconciled needs none.
+func TestWrittenOffLifeLeavesNoCredential(t *testing.T) {
+	bubble(t, func(t *testing.T, w *sagastest.World) {
+		w.Spawn("web")
+		w.Until("uncertain", time.Hour, w.Status("web", aggregates.StatusUncertain))
+		dir := filepath.Join(w.Dir, "material", string(w.Seat("web").Slot.UID))
+		if kept, err := os.ReadDir(dir); err != nil || len(kept) == 0 {
+			t.Fatalf("no credential is staged: %v", err)
+		}
+		w.WriteOff("web")
+		w.Until("its end", time.Minute, func() bool { _, err := os.Stat(dir); return errors.Is(err, os.ErrNotExist) })
+	}, drill.Rule{Verb: "provision", Nth: 1, Fault: drill.AcceptThenDrop})
 }
