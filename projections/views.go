@@ -204,7 +204,7 @@ func (v *Views) foldWrittenOff(r events.Record) {
 	for _, e := range r.Events {
 		next = next.Apply(r.Meta, e)
 	}
-	if next.Gone {
+	if next.Operation == nil && (next.Gone || next.Ref == "") { // gone, or proved never to have been made
 		delete(v.writtenOff, id)
 		return
 	}

@@ -82,6 +82,9 @@ func spawnVerdict(g goal.State, s aggregates.Seat) verdict {
 		}
 		return verdict{phase: phaseOf(env)}
 	}
+	if s.Slot.Activated && s.Slot.Reason != "cancelled" {
+		return verdict{state: events.GoalSucceeded, result: g.Answer()} // its end came before anybody had looked
+	}
 	if env.WrittenOff {
 		return verdict{state: events.GoalFailed, fault: fault.New(fault.Cancelled, "%s was written off by an operator", s.Alias).WithOutcome(fault.Unknown)}
 	}

@@ -17,7 +17,10 @@ func Inherited(s aggregates.Seat, r events.Record) aggregates.Seat {
 	for _, e := range r.Events {
 		if e, ok := e.(events.EnvironmentInherited); ok {
 			s.Owner, s.Alias, _ = e.From.Seat()
-			s.Slot = slot.State{Phase: slot.Terminalizing, UID: e.UID, Holder: e.Holder, Epoch: r.Meta.Writer.Epoch, Cleaned: true}
+			s.Slot = slot.State{Phase: slot.Terminalizing, UID: e.UID, Holder: e.Holder, Cleaned: true}
+			if r.Meta.Writer.Instance == e.Holder { // epochs of two instances say nothing of each other
+				s.Slot.Epoch = r.Meta.Writer.Epoch
+			}
 		}
 	}
 	return s

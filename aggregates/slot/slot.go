@@ -62,6 +62,7 @@ type State struct {
 	Grace     time.Duration
 	EndedAt   time.Time // when terminalizing began
 	Cleaned   bool
+	Activated bool // it was active, whatever came later
 }
 
 // Meaning is what an event means to a slot, and for which lifecycle; ok is
@@ -119,6 +120,8 @@ func (s State) Apply(m events.Meta, e events.Event) State {
 		if m.Writer.Instance == e.Holder {
 			s.Epoch = m.Writer.Epoch
 		}
+	case events.SlotActivated:
+		s.Activated = true
 	case events.SlotTerminalizing:
 		s.Reason, s.EndedAt = e.Reason, m.Time
 		s.Grace, _ = time.ParseDuration(e.Grace)

@@ -104,3 +104,10 @@ func (e *env) status() EnvironmentStatus {
 	}
 	return s
 }
+
+// Holds says whether the provider holds an environment, as far as it has
+// advanced: the truth for whoever checks a manager's belief while it runs.
+func (m *Machine) Holds(id events.EnvironmentID) bool {
+	e := m.s.Envs[id]
+	return e != nil && e.held()
+}
