@@ -1,268 +1,284 @@
 package sim
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"time"
 
 	"berth/aggregates"
+	"berth/aggregates/environment"
 	"berth/aggregates/goal"
-	"berth/aggregates/slot"
 	"berth/events"
-	"berth/sagas"
+	"berth/events/fault"
 )
 
-// client asks for one thing, by way of the manager that is there.
+// clients is what the clients remember, to ask the same again.
+type clients struct {
+	goals []events.Boundary
+	asked []asked
+}
+
+// asked is a command that was carried out.
+type asked struct {
+	alias events.Alias
+	id    events.CommandID
+	print string
+	again func(m *manager, id events.CommandID, print string) (events.Record, error)
+}
+
+// client asks a manager for one thing.
 func (s *sim) client() {
-	if s.quiet || s.current == nil || s.current.dead || s.current.stalled {
+	m := s.hosts[s.rng.IntN(len(s.hosts))].current
+	if s.quiet || !m.works() {
 		return
 	}
 	n := names[s.rng.IntN(len(names))]
-	switch s.rng.IntN(8) {
-	case 0, 1, 2:
-		s.spawn(n)
-	case 3:
-		s.retire(n)
-	case 4:
-		if len(s.goals) > 0 {
-			s.cancel(s.goals[len(s.goals)-1-s.rng.IntN(min(3, len(s.goals)))])
+	switch s.rng.IntN(14) {
+	case 0, 1, 2, 3, 4:
+		m.spawn(n)
+	case 5, 6, 7:
+		s.ask(m, n, "retire", func(seat seatState) ([]events.Event, error) { return seat.Retire("", "retired", 0) })
+	case 8:
+		if b, ok := s.recent(); ok {
+			m.cancel(b)
 		}
-	case 5:
-		to := events.MillisUTC(s.current.clock().Add(s.upTo(2 * time.Hour)))
-		s.plan(n, events.VerbExtend, events.Arguments{ExtendTo: &to})
-	case 6:
-		verbs := []events.Verb{events.VerbPause, events.VerbResume}
-		s.plan(n, verbs[s.rng.IntN(2)], events.Arguments{})
-	case 7:
-		id := fmt.Sprintf("checkpoint-%d", s.n)
-		s.plan(n, events.VerbCheckpoint, events.Arguments{CheckpointID: id})
-		s.plan(n, events.VerbExport, events.Arguments{CheckpointID: id, MaxBytes: 1 << 20})
-	}
-}
-
-// decide commits what f answers on the seat as the log has it.
-func (s *sim) decide(n events.Alias, what string, f func(aggregates.Seat) ([]events.Event, error)) {
-	seat := s.fold(events.SeatBoundary("local", n))
-	es, err := f(seat)
-	if err != nil || len(es) == 0 {
-		return
-	}
-	s.say("client: %s %s", what, n)
-	epoch := uint64(1)
-	if s.current != nil {
-		epoch = s.current.epoch
-	}
-	c := events.Commit{Boundary: seat.Boundary(), Expect: seat.Sequence, Meta: s.meta(epoch, s.clock()), Events: es}
-	if _, err := s.log.Commit(context.Background(), c); err != nil {
-		s.broke("a command on %s: %v", n, err)
-	}
-	s.notify(seat.Boundary())
-}
-
-func (s *sim) clock() time.Time {
-	if s.current == nil {
-		return s.now
-	}
-	return s.current.clock()
-}
-
-// spawn accepts a goal and claims the name; the process may die in between.
-func (s *sim) spawn(n events.Alias) {
-	if s.fold(events.SeatBoundary("local", n)).Slot.Held() {
-		return
-	}
-	s.result.Spawns++
-	now := events.MillisUTC(s.clock())
-	b := events.GoalBoundary(caller, events.GoalID(fmt.Sprintf("goal-%d", s.n)))
-	s.goals = append(s.goals, b)
-	s.commit(b, s.current.epoch, events.GoalAccepted{Command: "spawn", Fingerprint: "f", Request: json.RawMessage("1"), Holder: self, Ready: now.Add(30 * time.Second),
-		Allocated: events.Allocation{Name: n, Owner: "local", Actor: events.Actor(n), UID: events.UID(s.ids.Token()), Environment: events.EnvironmentID(s.ids.UUID())}})
-	if s.chance(20) {
-		s.falls("between the two commits of an acceptance", false)
-		return
-	}
-	s.claim(b, s.goal(b))
-}
-
-func (s *sim) goal(b events.Boundary) goal.State {
-	var g goal.State
-	for _, r := range s.load(b) {
-		for _, e := range r.Events {
-			g = g.Apply(r.Meta, e)
+	case 9:
+		to := events.MillisUTC(m.clock().Add(s.upTo(2 * time.Hour)))
+		m.operate(n, events.VerbExtend, events.Arguments{ExtendTo: &to})
+	case 10:
+		m.operate(n, []events.Verb{events.VerbPause, events.VerbResume}[s.rng.IntN(2)], events.Arguments{})
+	case 11:
+		m.export(n)
+	case 12:
+		s.repeat(m)
+	case 13:
+		for _, n := range names {
+			m.writeOff(n)
 		}
 	}
-	return g
 }
 
-// claim is the second commit, also of a goal that was left without it.
-func (s *sim) claim(b events.Boundary, g goal.State) {
+func (s *sim) recent() (events.Boundary, bool) {
+	g := s.clients.goals
+	if len(g) == 0 {
+		return "", false
+	}
+	return g[len(g)-1-s.rng.IntN(min(3, len(g)))], true
+}
+
+// ask is a command with an id of its own, which may come again.
+func (s *sim) ask(m *manager, n events.Alias, what string, f func(seatState) ([]events.Event, error)) {
+	a := asked{alias: n, id: events.CommandID(s.ids.UUID()), print: what, again: func(m *manager, id events.CommandID, print string) (events.Record, error) {
+		return m.command(n, id, print, f)
+	}}
+	r, err := a.again(m, a.id, a.print)
+	if err == nil && r.Sequence != 0 {
+		s.say("client: %s %s by %s", what, n, m)
+		s.clients.asked = append(s.clients.asked, a)
+	}
+}
+
+// repeat sends what was carried out a second time, as it was or with the id of
+// another request: nothing may come of either (scenario 3).
+func (s *sim) repeat(m *manager) {
+	if n := len(s.clients.asked); n > 0 {
+		a := s.clients.asked[s.rng.IntN(n)]
+		r, err := a.again(m, a.id, a.print)
+		if err == nil && r.Sequence != 0 {
+			s.broke("scenario 3: command %s on %s was carried out twice", a.id, a.alias)
+		}
+		if _, err = a.again(m, a.id, "another"); m.works() && fault.CodeOf(err) != fault.Conflict {
+			s.broke("scenario 3: command id %s on %s served for another request", a.id, a.alias)
+		}
+	}
+	b, ok := s.recent()
+	if !ok {
+		return
+	}
+	g := *s.books.goals[b]
+	for _, print := range []string{g.Fingerprint, "another"} {
+		_, r, err := m.accepts(b, events.GoalAccepted{Command: g.Command, Fingerprint: print, Request: g.Request, Holder: m.host.id, Allocated: g.Allocated, Ready: g.Ready})
+		if r.Sequence != 0 || (err != nil) != (print == "another") {
+			s.broke("scenario 3: %s asked again with fingerprint %q: sequence %d, %v", b, print, r.Sequence, err)
+		}
+	}
+}
+
+func (m *manager) accepts(b events.Boundary, e events.GoalAccepted) (goal.State, events.Record, error) {
+	m.s.acting = m
+	defer func() { m.s.acting = nil }()
+	return m.shelf.DecideGoal(ctx(), b, m.meta(), func(g goal.State) ([]events.Event, error) { return g.Accept(e) })
+}
+
+// begins accepts a new goal; false if nothing came of that.
+func (m *manager) begins(e events.GoalAccepted) (events.Boundary, goal.State, bool) {
+	b := events.GoalBoundary(caller, events.GoalID(fmt.Sprintf("goal-%d", m.s.n)))
+	m.s.n++
+	e.Fingerprint, e.Request, e.Holder = "f", json.RawMessage("1"), m.host.id
+	g, r, err := m.accepts(b, e)
+	if m.s.books.goals[b] != nil {
+		m.s.clients.goals = append(m.s.clients.goals, b)
+	}
+	if err != nil || r.Sequence == 0 || !m.works() {
+		return b, g, false
+	}
+	m.goal(b).state = g
+	m.goal(b).resume = true
+	return b, g, !(m.s.chance(20) && m.s.fell(m, "between the two commits of an acceptance"))
+}
+
+// spawn accepts a goal and claims the name. Names collide: whoever comes second
+// is refused, also after its goal was accepted.
+func (m *manager) spawn(n events.Alias) {
+	s := m.s
+	if s.books.seat(events.SeatBoundary("local", n)).Slot.Held() && s.rng.IntN(4) > 0 {
+		return
+	}
+	a := events.Allocation{Name: n, Owner: "local", Actor: events.Actor(n), UID: events.UID(s.ids.Token()), Environment: events.EnvironmentID(s.ids.UUID())}
+	if s.o.Sabotage.SameEnvironment && len(s.books.list) > 0 {
+		a.Environment = s.books.list[0].env
+	}
+	if b, g, ok := m.begins(events.GoalAccepted{Command: "spawn", Ready: events.MillisUTC(m.clock()).Add(30 * time.Second), Allocated: a}); ok {
+		m.claim(b, g)
+	}
+}
+
+// lifetimeOf is a lifetime from 5 to 56 minutes: some expire while much goes
+// wrong.
+func lifetimeOf(uid events.UID) time.Duration { return time.Duration(uid[0]%18*3+5) * time.Minute }
+
+// claim is the second commit of a spawn, also of one that was left without it.
+func (m *manager) claim(b events.Boundary, g goal.State) {
 	a := g.Allocated
-	deadline := events.MillisUTC(g.AcceptedAt.Add(time.Hour))
-	if seat := s.fold(events.SeatBoundary(a.Owner, a.Name)); seat.Slot.Held() && seat.Slot.UID != a.UID {
-		s.commit(b, s.current.epoch, g.End(events.GoalFailed, nil, nil)...)
+	if !m.clock().Before(g.Ready) {
+		m.stepGoal(b)
 		return
 	}
-	s.decide(a.Name, "claim", func(seat aggregates.Seat) ([]events.Event, error) {
-		return seat.Claim(aggregates.Claim{UID: a.UID, Environment: a.Environment, Activation: events.OperationID("activate-" + string(a.UID)), Goal: b, Holder: self,
+	deadline := events.MillisUTC(g.AcceptedAt.Add(lifetimeOf(a.UID)))
+	_, err := m.command(a.Name, "", "", func(seat seatState) ([]events.Event, error) {
+		if m.s.books.lifeOf(a.UID) != nil {
+			return nil, nil // it was claimed before, and may be long over
+		}
+		return seat.Claim(aggregates.Claim{UID: a.UID, Environment: a.Environment, Activation: events.OperationID("activate-" + string(a.UID)), Goal: b, Holder: m.host.id,
 			Plan:   events.Plan{Provider: "drill", Image: events.Image{Kind: "template", Reference: "host"}, Lifetime: time.Hour, Command: []string{"true"}},
 			Target: events.TargetRunning, Deadline: &deadline, Ready: g.Ready})
 	})
+	if err == nil || !m.works() || fault.CodeOf(err) != fault.FailedPrecondition {
+		return // the holder's goal is asked again until it is claimed or expired
+	}
+	m.s.acting = m
+	_, _, _ = m.shelf.DecideGoal(ctx(), b, m.meta(), func(g goal.State) ([]events.Event, error) {
+		return g.End(events.GoalFailed, fault.From(err), nil), nil
+	})
+	m.s.acting = nil
 }
 
 func (s *sim) retire(n events.Alias) {
-	s.decide(n, "retire", func(seat aggregates.Seat) ([]events.Event, error) { return seat.Retire("", "retired", 0) })
+	for _, h := range s.hosts {
+		if h.current.works() {
+			s.ask(h.current, n, "retire", func(seat seatState) ([]events.Event, error) { return seat.Retire("", "retired", 0) })
+			return
+		}
+	}
 }
 
-func (s *sim) plan(n events.Alias, v events.Verb, args events.Arguments) {
-	id := events.OperationID(s.ids.UUID())
-	s.decide(n, string(v), func(seat aggregates.Seat) ([]events.Event, error) {
-		return seat.Plan(events.OperationPlanned{Operation: id, Verb: v, Arguments: args}, s.clock())
+func (m *manager) operate(n events.Alias, v events.Verb, args events.Arguments) {
+	id := m.fresh()
+	now := m.clock()
+	m.s.ask(m, n, string(v), func(seat seatState) ([]events.Event, error) {
+		return seat.Plan(events.OperationPlanned{Operation: id, Verb: v, Arguments: args}, now)
 	})
 }
 
-func (s *sim) cancel(b events.Boundary) {
-	if es, err := s.goal(b).Cancel("graceful"); err == nil && len(es) > 0 {
-		s.say("client: cancel %s", b)
-		s.commit(b, s.current.epoch, es...)
-	}
-}
-
-// goalsOf asks the goals of a seat again.
-func (m *manager) goalsOf(st *seat) {
-	for _, b := range m.s.goals {
-		if g := m.goals[b]; g != nil && g.state.Allocated.Name == st.fold.Alias && !over(g.state) {
-			m.s.after(m.s.upTo(10*time.Millisecond), func() { m.alive(func() { m.stepGoal(b) }) })
-		}
-	}
-}
-
-func over(g goal.State) bool {
-	return g.State.Terminal() && (g.State != events.GoalUncertain || g.Settled != nil)
-}
-
-// stepGoal records what the seat says of the goal.
-func (m *manager) stepGoal(b events.Boundary) {
-	g := m.s.goal(b)
-	inherited := g.AcceptedBy.Epoch < m.epoch
-	first := m.goals[b] == nil
-	m.goals[b] = &goalSeat{state: g}
-	if over(g) || g.State == goal.None {
+// export takes a checkpoint and has a file made of it, to a path of the host
+// or at the provider, under a goal.
+func (m *manager) export(n events.Alias) {
+	seat := m.s.books.seat(events.SeatBoundary("local", n))
+	if !seat.Slot.Held() {
 		return
 	}
-	at := events.SeatBoundary(g.Allocated.Owner, g.Allocated.Name)
-	seat := m.s.lifecycle(at, g.Allocated.UID)
-	if first && inherited && seat.Slot.UID != g.Allocated.UID && m.s.current == m && !g.State.Terminal() {
-		m.s.after(m.s.upTo(time.Second), func() {
-			m.alive(func() {
-				if m.s.current == m && !m.s.goal(b).State.Terminal() && m.clock().Before(g.Ready) && m.s.lifecycle(at, g.Allocated.UID).Slot.UID != g.Allocated.UID {
-					m.s.claim(b, g)
-				}
-			})
-		})
+	args := events.Arguments{CheckpointID: fmt.Sprintf("checkpoint-%d", m.s.n)}
+	m.operate(n, events.VerbCheckpoint, args)
+	args.MaxBytes = []int64{1 << 20, 1 << 20, 100}[m.s.rng.IntN(3)]
+	if m.s.rng.IntN(2) == 0 {
+		args.HostPath = "/exports/" + args.CheckpointID
 	}
-	var es []events.Event
-	if sagas.Unclaimed(g, seat, m.clock()) { // the claim looks at the deadline, in the same goroutine
-		es = sagas.Expire(g)
-	}
-	if len(es) == 0 {
-		es = sagas.NextGoal(g, seat, b, m.clock())
-	}
-	if len(es) > 0 && m.s.epoch() == m.epoch {
-		m.s.commit(b, m.epoch, es...)
+	if !m.works() {
 		return
 	}
-	if wait := g.Ready.Sub(m.clock()); wait > 0 && !g.State.Terminal() {
-		m.s.after(wait, func() { m.alive(func() { m.stepGoal(b) }) })
+	request, err := json.Marshal(args)
+	if err != nil {
+		m.s.broke("%v", err)
 	}
-	if st := m.seats[at]; st != nil && !m.stalled && g.CancelMode != "" {
-		m.step(st)
+	b, g, ok := m.begins(events.GoalAccepted{Command: "export", Request: request, Allocated: events.Allocation{Name: n, Owner: "local", Environment: seat.Environment.ID, Operation: m.fresh()}})
+	m.s.books.arguments[b] = args
+	if ok {
+		m.planned(b, g)
 	}
 }
 
-// lifecycle is the seat as that lifecycle left it, or as it is if it was never
-// on that name.
-func (s *sim) lifecycle(b events.Boundary, uid events.UID) aggregates.Seat {
-	if now := s.fold(b); now.Slot.UID == uid {
-		return now
-	}
-	last, seat := aggregates.NewSeat(b), aggregates.NewSeat(b)
-	found := false
-	for _, r := range s.load(b) {
-		if seat = seat.Apply(r); seat.Slot.UID == uid {
-			last, found = seat, true
+// planned is the second commit of an export.
+func (m *manager) planned(b events.Boundary, g goal.State) {
+	a := g.Allocated
+	_, err := m.command(a.Name, "", "", func(seat seatState) ([]events.Event, error) {
+		if seat.Environment.ID != a.Environment {
+			return nil, fault.New(fault.NotFound, "the environment is over")
 		}
-	}
-	if found {
-		return last
-	}
-	return seat
-}
-
-// converged holds the end of a history against the laws.
-func (s *sim) converged() {
-	if len(s.broken) > 0 {
+		return seat.Plan(events.OperationPlanned{Operation: a.Operation, Verb: events.VerbExport, Arguments: m.s.books.arguments[b], Goal: string(b)}, m.clock())
+	})
+	if err == nil || !m.works() {
 		return
 	}
-	for _, n := range names {
-		seat := s.fold(events.SeatBoundary("local", n))
-		if p := seat.Slot.Phase; p != slot.None && p != slot.Retired {
-			s.broke("%s is %s at the end, %s", n, p, seat.Status())
-		}
-		if seat.Environment.Reserved() {
-			s.broke("%s still holds its reservation", n)
-		}
-	}
-	status := s.machine.Status(s.now)
-	for _, e := range status.Environments {
-		s.broke("the provider still holds %s (%s)", e.ID, e.Alias)
-	}
-	for _, e := range slices.Concat(status.Environments, status.Tombstones) {
-		made := 0
-		for _, o := range e.Operations {
-			if o.Verb == "reserve" && o.State == "landed" {
-				made++
+	switch fault.CodeOf(err) {
+	case fault.FailedPrecondition, fault.NotFound, fault.Unimplemented:
+		m.s.acting = m
+		_, _, _ = m.shelf.DecideGoal(ctx(), b, m.meta(), func(g goal.State) ([]events.Event, error) {
+			if m.s.books.dispatched[a.Operation] {
+				return nil, nil
 			}
-		}
-		if made > 1 {
-			s.broke("%s was made %d times", e.ID, made)
-		}
-	}
-	for _, b := range s.goals {
-		s.truth(b)
+			return g.End(events.GoalFailed, fault.From(err), nil), nil
+		})
+		m.s.acting = nil
 	}
 }
 
-// truth compares a goal's end with what the log says of its lifecycle.
-func (s *sim) truth(b events.Boundary) {
-	g := s.goal(b)
-	if !over(g) {
-		s.broke("%s is %s at the end", b, g.State)
+func (m *manager) cancel(b events.Boundary) {
+	m.s.acting = m
+	_, _, _ = m.shelf.DecideGoal(ctx(), b, m.meta(), func(g goal.State) ([]events.Event, error) {
+		if g.Command != "spawn" {
+			return nil, nil
+		}
+		return g.Cancel("graceful")
+	})
+	m.s.acting = nil
+	m.s.say("client: cancel %s", b)
+}
+
+// writeOff is an operator who gives up what has been uncertain for long
+// (decision 13): two boundaries, one append.
+func (m *manager) writeOff(n events.Alias) {
+	s := m.s
+	seat := s.books.seat(events.SeatBoundary("local", n))
+	op := seat.Environment.Operation
+	if !m.works() || op == nil || op.Phase != environment.Uncertain {
 		return
 	}
-	ran := false
-	for _, r := range s.load(events.SeatBoundary(g.Allocated.Owner, g.Allocated.Name)) {
-		for _, e := range r.Events {
-			a, ok := e.(events.SlotActivated)
-			ran = ran || ok && a.UID == g.Allocated.UID
-		}
+	es, inherited, err := seat.WriteOff(caller, "the simulation gives it up")
+	if err != nil {
+		return
 	}
-	end := g.State
-	if g.Settled != nil {
-		end = g.Settled.State
-	}
-	if (end == events.GoalSucceeded) != ran {
-		s.broke("%s ended %s, and ran=%v", b, end, ran)
-	}
-}
-
-// story is the history and the log, for a person and for the digest.
-func (s *sim) story() []string {
-	out := slices.Clone(s.result.History)
-	_ = s.log.Scan(context.Background(), 0, func(r events.Record) error {
-		out = append(out, string(s.log.Body(r.Sequence)))
-		return nil
+	at := events.EnvironmentBoundary(seat.Environment.ID)
+	s.acting = m
+	_, err = s.log.CommitAll(ctx(), []events.Commit{
+		{Boundary: seat.Boundary(), Expect: seat.Sequence, Meta: m.meta(), Events: es},
+		{Boundary: at, Expect: 0, Meta: m.meta(), Events: inherited},
 	})
-	return out
+	s.acting = nil
+	if s.books.last[at] != 0 {
+		s.result.WriteOffs++
+		s.say("an operator writes %s off", n)
+	}
+	if code := fault.CodeOf(err); err != nil && (code == fault.Internal || code == fault.BadRequest) {
+		s.broke("a write-off of %s: %v", n, err)
+	}
 }

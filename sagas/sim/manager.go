@@ -1,46 +1,62 @@
 package sim
 
 import (
-	"context"
+	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"berth/aggregates"
-	"berth/aggregates/goal"
 	"berth/events"
 	"berth/events/fault"
-	"berth/providers"
-	"berth/providers/drill"
 	"berth/sagas"
 )
 
-// manager is one epoch: what the engine's shell remembers, without goroutines.
+type seatState = aggregates.Seat
+
+// manager is one epoch of one host: what the engine's shell remembers, without
+// goroutines. Its folds are those of the product's shelf.
 type manager struct {
 	s             *sim
+	host          *host
 	epoch         uint64
 	offset        time.Duration // of its clock
 	dead, stalled bool
 	late          []func() // what came while it stalled
-	seats         map[events.Boundary]*seat
-	goals         map[events.Boundary]*goalSeat
+	shelf         *sagas.Shelf
+	seats         map[events.Boundary]*entry
+	goals         map[events.Boundary]*goalEntry
+	about         map[events.Boundary][]events.Boundary // goals by seat
 }
 
-type seat struct {
-	at   events.Boundary
-	fold aggregates.Seat
-	try  sagas.Try
-	wake int // generation of the wake time that counts
+// entry is a seat, or a written-off environment, that is this manager's.
+type entry struct {
+	at       events.Boundary
+	try      sagas.Try // Count, Next and Observe
+	inFlight bool
+	inbox    []input
+	wake     int // generation of the wake time that counts
+	failures int
+	decided  uint64 // the last sequence that its own decision made
 }
 
-type goalSeat struct {
-	state goal.State
-	seq   uint64
-}
+// input is an answer that was not recorded yet, as in the engine.
+type input func(t *turn, s seatState) []events.Event
 
-func (m *manager) writer() events.Writer { return events.Writer{Instance: self, Epoch: m.epoch} }
+func (m *manager) String() string { return fmt.Sprintf("%.1s%d", m.host.id, m.epoch) }
+
+func (m *manager) writer() events.Writer {
+	return events.Writer{Instance: m.host.id, Epoch: m.epoch}
+}
 
 func (m *manager) clock() time.Time { return m.s.now.Add(m.offset) }
+
+func (m *manager) works() bool { return m != nil && !m.dead && !m.stalled }
+
+func (m *manager) meta() events.Meta {
+	return events.Meta{ID: events.EventID(m.s.ids.UUID()), Time: events.MillisUTC(m.clock()), Caller: caller, Writer: m.writer()}
+}
+
+func (m *manager) fresh() events.OperationID { return events.OperationID(m.s.ids.UUID()) }
 
 // alive runs f now, or when a stalled manager wakes up, or never.
 func (m *manager) alive(f func()) {
@@ -57,302 +73,140 @@ func (m *manager) wakeUp() {
 	if m.dead {
 		return
 	}
-	m.s.say("epoch %d wakes up", m.epoch)
+	m.s.say("%s wakes up", m)
 	m.stalled = false
 	late := m.late
 	m.late = nil
 	for _, f := range late {
 		m.alive(f)
 	}
-}
-
-// boot takes up every boundary of the log.
-func (m *manager) boot() {
-	var bs []events.Boundary
-	_ = m.s.log.Scan(context.Background(), 0, func(r events.Record) error {
-		if !slices.Contains(bs, r.Boundary) {
-			bs = append(bs, r.Boundary)
-		}
-		return nil
-	})
-	for _, b := range bs {
-		m.heard(b)
-		if st := m.seats[b]; st != nil {
-			st.try.Observe = true
+	for _, b := range m.s.books.order { // what it was in the middle of
+		if e := m.seats[b]; e != nil {
+			m.soon(func() { m.step(e) })
 		}
 	}
 }
 
-// heard is the follow: the boundary is folded anew and asked again.
-func (m *manager) heard(b events.Boundary) {
-	m.alive(func() {
+func (m *manager) soon(f func()) {
+	m.s.after(m.s.upTo(10*time.Millisecond), func() { m.alive(f) })
+}
+
+// begin takes up what the log says is this host's.
+func (m *manager) begin() {
+	for _, b := range slices.Clone(m.s.books.order) {
 		switch b.Kind() {
-		case events.KindSeat:
-			m.reload(b)
-			m.step(m.seats[b])
+		case events.KindSeat, events.KindEnvironment:
+			if st := m.s.books.seat(b).Slot; st.Held() && st.Holder == m.host.id {
+				e := m.entry(b)
+				e.try.Observe = true
+				m.soon(func() { m.step(e) })
+			}
 		case events.KindGoal:
+			if g := m.s.books.goals[b]; g.Holder == m.host.id && !over(*g) {
+				m.goal(b).resume = true
+				m.soon(func() { m.stepGoal(b) })
+			}
+		}
+	}
+}
+
+func (m *manager) entry(b events.Boundary) *entry {
+	e := m.seats[b]
+	if e == nil {
+		e = &entry{at: b}
+		m.seats[b] = e
+	}
+	return e
+}
+
+// hear is the follow, as the engine's Absorb.
+func (m *manager) hear(r events.Record) {
+	m.shelf.Absorb(r)
+	switch b := r.Boundary; b.Kind() {
+	case events.KindSeat, events.KindEnvironment:
+		e := m.seats[b]
+		if e != nil && r.Sequence <= e.decided {
+			return
+		}
+		if e != nil || m.mine(r) {
+			m.step(m.entry(b))
+		}
+		m.touch(b)
+	case events.KindGoal:
+		if g := m.goals[b]; g != nil && r.Sequence > g.decided || g == nil && m.mine(r) {
 			m.stepGoal(b)
 		}
-	})
-}
-
-func (m *manager) reload(b events.Boundary) {
-	st := m.seats[b]
-	if st == nil {
-		st = &seat{at: b}
-		m.seats[b] = st
 	}
-	st.fold = m.s.fold(b)
 }
 
-func (m *manager) fresh() events.OperationID { return events.OperationID(m.s.ids.UUID()) }
-
-func (m *manager) view(st *seat) sagas.View {
-	v := sagas.View{Seat: st.fold, Self: m.writer(), Now: m.clock(), Fresh: m.fresh(), Try: st.try}
-	if g := m.goals[st.fold.Slot.Goal]; g != nil {
-		v.Goal = g.state
-	}
-	return v
+// concerns says that somebody here has to hear of the record. Others hear of
+// it sometimes, so that what their shelves hold is often old.
+func (m *manager) concerns(r events.Record) bool {
+	b := r.Boundary
+	return m.seats[b] != nil || m.goals[b] != nil || len(m.about[b]) > 0 || m.mine(r)
 }
 
-// step asks the kernel until it rests or waits for a call.
-func (m *manager) step(st *seat) {
-	v := m.view(st)
-	for range 64 {
-		if m.dead || m.stalled {
-			return
+// mine says that the record gives its boundary to this host.
+func (m *manager) mine(r events.Record) bool {
+	for _, ev := range r.Events {
+		switch ev := ev.(type) {
+		case events.SlotClaimed:
+			return ev.Holder == m.host.id
+		case events.SlotTakenOver:
+			return ev.Holder == m.host.id
+		case events.EnvironmentInherited:
+			return ev.Holder == m.host.id
+		case events.GoalAccepted:
+			return ev.Holder == m.host.id
 		}
-		a := sagas.Next(v)
-		switch a.Kind {
-		case sagas.Append:
-			if !m.commit(st, a.Events...) {
-				return
-			}
-		case sagas.Mint:
-			v.Minted = sagas.Minted{ID: events.CredentialID(m.s.ids.Token()), Holder: "U" + strings.ToUpper(m.s.ids.Token())}
-			continue
-		case sagas.Clean:
-			if !m.commit(st, events.SlotCleaned{UID: st.fold.Slot.UID}) {
-				return
-			}
-		case sagas.Accept:
-			op, _ := st.fold.Environment.Find(a.Operation)
-			if !m.commit(st, events.FileAccepted{Environment: st.fold.Environment.ID, Operation: a.Operation, File: *op.Facts.File}) {
-				return
-			}
-		case sagas.Idle:
-			m.rest(st, a.Wake)
-			return
-		default:
-			m.act(st, a)
-			return
+	}
+	return false
+}
+
+// touch asks the goals about a seat again.
+func (m *manager) touch(seat events.Boundary) {
+	for _, b := range m.about[seat] {
+		if g := m.goals[b]; g != nil && !over(g.state) {
+			m.soon(func() { m.stepGoal(b) })
 		}
-		v = m.view(st)
 	}
-	m.s.broke("%s: the kernel does not come to rest", st.at)
 }
 
-// rest sets the wake time; a later one replaces it.
-func (m *manager) rest(st *seat, at time.Time) {
-	st.wake++
-	if at.IsZero() {
-		return
+// decide commits what f answers, by the shelf's own rounds.
+func (m *manager) decide(b events.Boundary, meta events.Meta, f func(seatState) ([]events.Event, error)) (seatState, events.Record, error) {
+	m.s.acting = m
+	defer func() { m.s.acting = nil }()
+	if b.Kind() == events.KindSeat {
+		o, a, _ := b.Seat()
+		return m.shelf.DecideSeat(ctx(), o, a, meta, f)
 	}
-	n := st.wake
-	m.s.at(at.Add(-m.offset), func() {
-		m.alive(func() {
-			if st.wake == n {
-				m.step(st)
+	seat := m.s.books.seat(b)
+	es, err := f(seat)
+	if err != nil || len(es) == 0 {
+		return seat, events.Record{}, err
+	}
+	r, err := m.s.log.Commit(ctx(), events.Commit{Boundary: b, Expect: seat.Sequence, Meta: meta, Events: es})
+	return m.s.books.seat(b), r, err
+}
+
+// command is what a client asks of a seat. A second command under the same id
+// must decide nothing (scenario 3).
+func (m *manager) command(n events.Alias, id events.CommandID, print string, f func(seatState) ([]events.Event, error)) (events.Record, error) {
+	meta := m.meta()
+	meta.Command, meta.Fingerprint = id, print
+	_, r, err := m.decide(events.SeatBoundary("local", n), meta, func(seat seatState) ([]events.Event, error) {
+		if id != "" && !m.s.o.Sabotage.ForgetCommands {
+			if _, seen, err := seat.Commands.Seen(id, print); err != nil || seen {
+				return nil, err
 			}
-		})
+		}
+		return f(seat)
 	})
-}
-
-// commit appends at the fold's sequence; the process may die before or after,
-// and the answer may be lost.
-func (m *manager) commit(st *seat, es ...events.Event) bool {
-	if m.s.chance(200) {
-		m.falls(st, "before an append")
-		return false
-	}
-	meta := m.s.meta(m.epoch, m.clock())
-	if err := st.fold.Check(meta, es...); err != nil {
-		m.s.broke("%s: an append that the tables refuse: %v", st.at, err)
-		return false
-	}
-	if st.fold.Slot.Epoch > m.epoch {
-		m.s.broke("%s: epoch %d appends after it saw epoch %d", st.at, m.epoch, st.fold.Slot.Epoch)
-	}
-	r, err := m.s.log.Commit(context.Background(), events.Commit{Boundary: st.at, Expect: st.fold.Sequence, Meta: meta, Events: es})
 	if err != nil {
-		if fault.CodeOf(err) != fault.Conflict {
-			m.s.broke("%v", err)
-		}
-		m.s.after(m.s.upTo(time.Second), func() { m.heard(st.at) })
-		return false
-	}
-	for _, e := range es {
-		m.s.say("epoch %d %s %s", m.epoch, st.at, e.EventType())
-	}
-	m.s.notify(st.at)
-	m.goalsOf(st)
-	if m.s.chance(200) {
-		m.falls(st, "after an append")
-		return false
-	}
-	if m.s.chance(60) {
-		m.s.say("the acknowledgement is lost")
-		m.s.after(m.s.upTo(time.Second), func() { m.heard(st.at) })
-		return false
-	}
-	st.fold = st.fold.Apply(r)
-	return true
-}
-
-// falls ends the process in the middle of a decision. One that only stalled
-// looks at the seat anew when it wakes up.
-func (m *manager) falls(st *seat, where string) {
-	m.s.fell(where)
-	m.s.after(time.Millisecond, func() { m.heard(st.at) })
-}
-
-func (m *manager) again(st *seat) {
-	st.try.Next = m.clock().Add(sagas.Backoff(st.try.Count, m.s.rng.Float64()))
-	st.try.Count++
-}
-
-func (m *manager) operation(st *seat) providers.Operation {
-	e := st.fold.Environment
-	o := e.Operation
-	return providers.Operation{ID: o.ID, Environment: e.ID, Alias: st.fold.Alias, Verb: o.Verb, Arguments: o.Arguments, Plan: e.Plan, Ref: e.Ref,
-		Writer: m.writer(), Deadline: o.Deadline, Expires: e.Deadline}
-}
-
-// act begins a call. Its answer comes by the agenda.
-func (m *manager) act(st *seat, a sagas.Action) {
-	env := st.fold.Environment
-	if a.Kind == sagas.Dispatch {
-		if m.s.epoch() != m.epoch {
-			m.s.say("epoch %d finds that it is over", m.epoch)
-			m.dead = true
-			return
-		}
-		if m.commit(st, a.Events...) {
-			m.call(st)
-		}
-		return
-	}
-	st.try.InFlight = true
-	var c drill.Call
-	switch a.Kind {
-	case sagas.Probe:
-		c = drill.Call{Verb: drill.Preflight, Plan: &env.Plan}
-	case sagas.Observe:
-		c = drill.Call{Verb: drill.Inspect, Environment: env.ID, Ref: env.Ref}
-	case sagas.Reconcile:
-		c = drill.ReconcileCall(m.operation(st))
-	case sagas.Exclude:
-		c = drill.ExcludeCall(m.operation(st))
-	}
-	ans := m.s.machine.Apply(m.s.now, c)
-	m.s.say("epoch %d calls %s %s %s", m.epoch, c.Verb, st.fold.Alias, ans.Fault)
-	took := ans.After + m.s.upTo(50*time.Millisecond)
-	if ans.Delivery == drill.Never || took > 30*time.Second {
-		took = 30 * time.Second
-		ans = drill.Answer{Err: fault.New(fault.DeadlineExceeded, "no answer"), Finding: providers.Finding{Verdict: providers.Open}}
-	}
-	m.s.after(took, func() { m.alive(func() { m.answered(st, a, env.ID, ans) }) })
-}
-
-// answered takes in the answer of a call that reads.
-func (m *manager) answered(st *seat, a sagas.Action, id events.EnvironmentID, ans drill.Answer) {
-	st.try.InFlight = false
-	if m.reload(st.at); st.fold.Environment.ID != id || st.fold.Slot.Epoch > m.epoch {
-		m.step(st)
-		return
-	}
-	var es []events.Event
-	switch a.Kind {
-	case sagas.Probe:
-		if ans.Err == nil && st.fold.Environment.ProbedAt.IsZero() && st.fold.Environment.Refusal == nil && st.fold.Slot.Held() {
-			es = sagas.Probed(st.fold, events.ImageDescription{Image: st.fold.Environment.Plan.Image, Architecture: "sim"}, ans.Preflight, events.HostFacts{Host: "sim", Architecture: "sim"})
-		}
-	case sagas.Observe:
-		st.try.Observe = false
-		if ans.Err == nil && st.fold.Environment.Operation == nil {
-			es = sagas.Observed(st.fold, ans.Facts)
-		}
-	default:
-		es = sagas.Found(st.fold, a.Operation, ans.Finding, m.fresh())
-	}
-	if len(es) == 0 && a.Kind != sagas.Observe {
-		m.again(st)
-	} else {
-		st.try.Count, st.try.Next = 0, time.Time{}
-	}
-	if len(es) == 0 || m.commit(st, es...) {
-		m.step(st)
-	}
-}
-
-// call dispatches the open operation, which must be durable by now (law 1).
-func (m *manager) call(st *seat) {
-	op := m.operation(st)
-	if now := m.s.fold(st.at).Environment.Operation; now == nil || now.ID != op.ID {
-		m.s.broke("%s: %s is called and is not in the log", st.at, op.ID)
-	}
-	if m.s.chance(150) {
-		m.falls(st, "before a call")
-		return
-	}
-	ans := m.s.machine.Apply(m.s.now, drill.CallOf(op))
-	m.s.say("epoch %d calls %s %s %s", m.epoch, op.Verb, st.fold.Alias, ans.Fault)
-	if m.s.chance(150) {
-		m.falls(st, "after a call")
-		return
-	}
-	st.try.InFlight = true
-	limit := sagas.PatienceOf(op.Verb).Call
-	took := ans.After + m.s.upTo(100*time.Millisecond)
-	lost := providers.UnknownWith(fault.New(fault.DeadlineExceeded, "no answer"))
-	switch {
-	case ans.Delivery == drill.Late && took > limit:
-		m.deliver(st, op.ID, limit, true, func() providers.Outcome { return lost })
-		m.deliver(st, op.ID, took, false, func() providers.Outcome { return m.s.machine.Settle(m.s.now, op.Environment, op.ID) })
-	case ans.Delivery == drill.Late:
-		m.deliver(st, op.ID, took, true, func() providers.Outcome { return m.s.machine.Settle(m.s.now, op.Environment, op.ID) })
-	case ans.Delivery == drill.Never || took > limit:
-		m.deliver(st, op.ID, limit, true, func() providers.Outcome { return lost })
-	default:
-		m.deliver(st, op.ID, took, true, func() providers.Outcome { return ans.Outcome })
-	}
-}
-
-func (m *manager) deliver(st *seat, id events.OperationID, after time.Duration, last bool, out func() providers.Outcome) {
-	m.s.after(after, func() { m.alive(func() { m.outcome(st, id, out(), last) }) })
-}
-
-// outcome takes in the answer of a mutation, also a late one.
-func (m *manager) outcome(st *seat, id events.OperationID, out providers.Outcome, last bool) {
-	if last {
-		st.try.InFlight = false
-	}
-	if m.reload(st.at); st.fold.Slot.Epoch > m.epoch {
-		m.step(st)
-		return
-	}
-	es := sagas.Outcome(st.fold, id, out, m.fresh())
-	if len(es) > 0 {
-		st.try.Count, st.try.Next = 0, time.Time{}
-		if out.Kind != providers.Done {
-			m.again(st)
-		}
-		if out.Kind == providers.Unknown {
-			st.try.Count = 0
-		}
-		if !m.commit(st, es...) {
-			return
+		switch fault.CodeOf(err) {
+		case fault.Internal, fault.BadRequest:
+			m.s.broke("a command on %s: %v", n, err)
 		}
 	}
-	m.step(st)
+	return r, err
 }

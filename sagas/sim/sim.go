@@ -1,15 +1,15 @@
 package sim
 
 import (
-	"container/heap"
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
+	"hash"
 	"math/rand/v2"
 	"strings"
 	"time"
 
-	"berth/aggregates"
 	"berth/events"
 	"berth/events/eventlog/memory"
 	"berth/internal/ids"
@@ -19,29 +19,43 @@ import (
 // Bounds of one history.
 const (
 	chaos    = 90 * time.Minute // in which things go wrong
-	calm     = 48 * time.Hour   // in which they must come to rest
+	calm     = 72 * time.Hour   // in which they must come to rest
 	maxSteps = 60_000
 )
 
 var (
 	epochZero = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	caller    = events.Caller{Owner: "local", Actor: "simulation", UID: "abcdefghijklmnopqrstuvwxyz"}
-	self      = events.InstanceID("aaaaaaaaaaaaaaaaaaaaaaaaaa")
-	names     = []events.Alias{"a", "b", "c"}
+	hostIDs   = []events.InstanceID{"aaaaaaaaaaaaaaaaaaaaaaaaaa", "bbbbbbbbbbbbbbbbbbbbbbbbbb"}
+	names     = []events.Alias{"a", "b", "c", "d"}
 )
 
 // Result is one history.
 type Result struct {
-	Seed    uint64
-	Steps   int
-	Spawns  int
-	Crashes int
-	Digest  [32]byte // of everything that is in the log and was called
-	History []string
+	Seed      uint64
+	Steps     int
+	Lifetimes int // environments that were claimed and ended
+	Crashes   int
+	Takeovers int
+	WriteOffs int
+	Exports   int
+	Records   int
+	Digest    [32]byte // of every record, in order, and of every call
+	History   []string // only of a history that was told (Options.Tell)
+}
+
+// Options changes how a history is played. The zero value is the product as
+// it is.
+type Options struct {
+	Sabotage Sabotage
+	Tell     bool   // keep a readable story in Result.History
+	Dir      string // where a snapshot file is written and read, empty for memory
 }
 
 // sim is the world and its agenda.
 type sim struct {
+	o       Options
+	k       Kernel
 	rng     *rand.Rand
 	now     time.Time
 	log     *memory.Log
@@ -50,55 +64,94 @@ type sim struct {
 	agenda  agenda
 	n       int
 	quiet   bool // nothing goes wrong any more
-	current *manager
+	hosts   []*host
 	all     []*manager
-	goals   []events.Boundary
-	folds   map[events.Boundary]aggregates.Seat
+	acting  *manager // whose append is being made
+	clients clients
+	books   *books
+	readers *readers
+	digest  hash.Hash
 	result  Result
 	broken  []string // laws that were broken
 }
 
 // Run plays the history of a seed and returns what broke, or nil.
-func Run(seed uint64) (Result, error) {
-	s := &sim{rng: rand.New(rand.NewPCG(seed, 0xbe47)), now: epochZero, log: memory.New(), folds: map[events.Boundary]aggregates.Seat{}}
+func Run(seed uint64) (Result, error) { return RunWith(seed, Options{}) }
+
+// RunWith is Run with options. The error says the seed, the laws that were
+// broken and how to see it again.
+func RunWith(seed uint64, o Options) (Result, error) {
+	s := &sim{o: o, k: o.Sabotage.kernel(), rng: rand.New(rand.NewPCG(seed, 0xbe47)), now: epochZero, log: memory.New(), digest: sha256.New()}
 	s.result.Seed = seed
 	s.ids = ids.Seeded(seed, func() time.Time { return s.now })
 	s.machine = drill.NewMachine(s.script())
-	s.boot()
-	for t := time.Duration(0); t < chaos; t += s.upTo(4 * time.Minute) {
-		s.at(epochZero.Add(t), s.client)
+	s.books = newBooks(s)
+	s.readers = newReaders(s)
+	s.log.SetHooks(memory.Hooks{Before: s.before, After: s.stored})
+	for _, id := range hostIDs {
+		s.hosts = append(s.hosts, &host{id: id, staged: map[events.UID]bool{}})
 	}
-	for range s.rng.IntN(4) {
-		s.at(epochZero.Add(s.upTo(chaos)), func() { s.fell("a crash") })
+	for _, h := range s.hosts {
+		s.boot(h)
 	}
-	s.at(epochZero.Add(chaos), s.settle)
-	end := epochZero.Add(chaos + calm)
-	for len(s.agenda) > 0 && s.result.Steps < maxSteps && len(s.broken) == 0 {
-		it := heap.Pop(&s.agenda).(item)
-		if it.at.After(end) {
-			break
-		}
-		if it.at.After(s.now) {
-			s.now = it.at
-		}
-		s.result.Steps++
-		it.do()
-	}
+	s.plan()
+	s.play()
 	s.converged()
-	s.result.Digest = sha256.Sum256([]byte(strings.Join(s.story(), "\n")))
+	s.digest.Sum(s.result.Digest[:0])
 	if len(s.broken) > 0 {
-		return s.result, fmt.Errorf("seed %d: %s\n%s", seed, strings.Join(s.broken, "\n"), strings.Join(s.result.History, "\n"))
+		return s.result, fmt.Errorf("seed %d: %s\nagain: go test ./sagas/sim -run TestSim -seed=%d", seed, strings.Join(s.broken, "\n"), seed)
 	}
 	return s.result, nil
 }
 
+// plan puts what comes from outside on the agenda.
+func (s *sim) plan() {
+	for t := time.Duration(0); t < chaos; t += s.upTo(time.Minute) {
+		s.at(epochZero.Add(t), s.client)
+	}
+	for range s.rng.IntN(4) {
+		h := s.hosts[s.rng.IntN(len(s.hosts))]
+		s.at(epochZero.Add(s.upTo(chaos)), func() { s.fell(h.current, "a crash") })
+	}
+	if s.rng.IntN(3) == 0 {
+		s.at(epochZero.Add(s.upTo(chaos)), s.disaster)
+	}
+	if s.rng.IntN(3) == 0 {
+		s.at(epochZero.Add(s.upTo(chaos)), s.fullLog)
+	}
+	for t := time.Duration(0); t < chaos; t += s.upTo(20 * time.Minute) {
+		s.at(epochZero.Add(t), s.readers.read)
+		s.at(epochZero.Add(t), func() { s.watch() })
+	}
+	s.at(epochZero.Add(chaos), s.settle)
+}
+
+func (s *sim) play() {
+	end := epochZero.Add(chaos + calm)
+	for len(s.agenda) > 0 && len(s.broken) == 0 {
+		it := s.agenda.pop()
+		if it.at.After(end) {
+			break
+		}
+		if s.result.Steps++; s.result.Steps > maxSteps {
+			s.broke("the world does not come to rest in %d steps", maxSteps)
+			return
+		}
+		if it.at.After(s.now) {
+			s.now = it.at
+		}
+		it.do()
+	}
+}
+
 // script is one random misbehaviour for some of the calls.
 func (s *sim) script() drill.Script {
-	faults := []drill.Fault{drill.AcceptThenDrop, drill.AcceptThenLateAnswer, drill.ErrorAfterAccept, drill.NeverAnswer, drill.Refuse, drill.Throttle, drill.Stuck, drill.Vanish, drill.SwapIncarnation, drill.ClockOffset}
+	faults := []drill.Fault{drill.AcceptThenDrop, drill.AcceptThenLateAnswer, drill.ErrorAfterAccept, drill.NeverAnswer, drill.Refuse, drill.Throttle, drill.Stuck,
+		drill.Vanish, drill.SwapIncarnation, drill.ClockOffset, drill.TruncateStream, drill.GrowStream, drill.CorruptStream}
 	var sc drill.Script
-	for range 2 + s.rng.IntN(8) {
-		r := drill.Rule{Verb: drill.Verbs[s.rng.IntN(len(drill.Verbs))], Fault: faults[s.rng.IntN(len(faults))], Nth: 1 + s.rng.IntN(4)}
-		if r.Fault == drill.AcceptThenLateAnswer || s.rng.IntN(3) == 0 {
+	for range 2 + s.rng.IntN(10) {
+		r := drill.Rule{Verb: drill.Verbs[s.rng.IntN(len(drill.Verbs))], Fault: faults[s.rng.IntN(len(faults))], Nth: 1 + s.rng.IntN(6)}
+		if r.Fault == drill.AcceptThenLateAnswer || r.Fault == drill.Throttle || s.rng.IntN(3) == 0 {
 			r.DelayMs = 1 + s.rng.Int64N(600_000)
 		}
 		if r.Fault == drill.ClockOffset {
@@ -111,165 +164,82 @@ func (s *sim) script() drill.Script {
 	return sc
 }
 
-// settle is the end of the chaos: one healthy manager, a provider that keeps
-// its word, and clients that want everything gone.
+// settle is the end of the chaos: a healthy manager on each host, a provider
+// that keeps its word, and clients that want everything gone.
 func (s *sim) settle() {
 	s.say("calm")
 	s.quiet = true
+	s.log.SetFull(false)
 	s.machine.SetScript(drill.Script{})
 	for _, m := range s.all {
-		if m != s.current {
+		if m != m.host.current {
 			m.dead = true
 		}
 	}
-	if s.current == nil || s.current.dead {
-		s.boot()
+	for _, h := range s.hosts {
+		h.gone = false
+		if h.current.stalled {
+			h.current.wakeUp()
+		}
+		s.boot(h)
 	}
 	for i, n := range names {
-		s.at(s.now.Add(time.Duration(1+i)*time.Minute), func() { s.retire(n) })
-		s.at(s.now.Add(time.Duration(1+i)*3*time.Hour), func() { s.retire(n) })
-	}
-}
-
-// boot registers the next epoch, with a clock that may have been set since.
-func (s *sim) boot() {
-	if s.current != nil && !s.current.dead && !s.current.stalled {
-		return
-	}
-	m := &manager{s: s, seats: map[events.Boundary]*seat{}, goals: map[events.Boundary]*goalSeat{}}
-	m.epoch = s.epoch() + 1
-	if !s.quiet && s.rng.IntN(3) == 0 {
-		m.offset = s.upTo(20*time.Minute) - 10*time.Minute
-	}
-	s.commit(events.InstanceBoundary(self), m.epoch, events.InstanceRegistered{Instance: self, Epoch: m.epoch, Version: "sim"})
-	s.current, s.all = m, append(s.all, m)
-	s.say("epoch %d begins, clock off by %s", m.epoch, m.offset)
-	m.boot()
-}
-
-func (s *sim) epoch() uint64 {
-	var last uint64
-	for _, r := range s.load(events.InstanceBoundary(self)) {
-		last = r.Meta.Writer.Epoch
-	}
-	return last
-}
-
-// fell ends the current manager: it dies, or it stalls and wakes up later as a
-// stranger to what happened since.
-func (s *sim) fell(why string) { s.falls(why, s.rng.IntN(4) == 0) }
-
-func (s *sim) falls(why string, stalls bool) {
-	m := s.current
-	if s.quiet || m == nil || m.dead || m.stalled {
-		return
-	}
-	s.result.Crashes++
-	if stalls {
-		m.stalled = true
-		s.say("epoch %d stalls: %s", m.epoch, why)
-		s.after(s.upTo(20*time.Minute), m.wakeUp)
-	} else {
-		m.dead = true
-		s.say("epoch %d dies: %s", m.epoch, why)
-	}
-	s.after(s.upTo(2*time.Minute), s.boot)
-}
-
-// commit appends on whatever the boundary's last sequence is.
-func (s *sim) commit(b events.Boundary, epoch uint64, es ...events.Event) {
-	var last uint64
-	for _, r := range s.load(b) {
-		last = r.Sequence
-	}
-	c := events.Commit{Boundary: b, Expect: last, Meta: s.meta(epoch, s.now), Events: es}
-	if _, err := s.log.Commit(context.Background(), c); err != nil {
-		s.broke("a commit on %s: %v", b, err)
-	}
-	for _, e := range es {
-		s.say("epoch %d %s %s", epoch, b, e.EventType())
-	}
-	s.notify(b)
-}
-
-func (s *sim) meta(epoch uint64, now time.Time) events.Meta {
-	return events.Meta{ID: events.EventID(s.ids.UUID()), Time: events.MillisUTC(now), Caller: caller, Writer: events.Writer{Instance: self, Epoch: epoch}}
-}
-
-func (s *sim) load(b events.Boundary) []events.Record {
-	rs, err := s.log.Load(context.Background(), b, 0)
-	if err != nil {
-		s.broke("%v", err)
-	}
-	return rs
-}
-
-// fold is the seat as the log has it.
-func (s *sim) fold(b events.Boundary) aggregates.Seat {
-	seat, ok := s.folds[b]
-	if !ok {
-		seat = aggregates.NewSeat(b)
-	}
-	rs, err := s.log.Load(context.Background(), b, seat.Sequence)
-	if err != nil {
-		s.broke("%v", err)
-	}
-	for _, r := range rs {
-		seat = seat.Apply(r)
-	}
-	s.folds[b] = seat
-	return seat
-}
-
-// notify lets every manager that follows the log hear of a boundary.
-func (s *sim) notify(b events.Boundary) {
-	for _, m := range s.all {
-		if !m.dead {
-			s.after(s.upTo(20*time.Millisecond), func() { m.heard(b) })
+		for _, after := range []time.Duration{time.Minute, 3 * time.Hour, 30 * time.Hour} {
+			s.at(s.now.Add(time.Duration(1+i)*after/4), func() { s.retire(n) })
 		}
 	}
+	s.at(s.now.Add(40*time.Hour), s.watch)
+}
+
+// fullLog has no room for a while (scenario: a full disk).
+func (s *sim) fullLog() {
+	if s.quiet {
+		return
+	}
+	s.say("the log is full")
+	s.log.SetFull(true)
+	s.after(s.upTo(10*time.Minute), func() { s.log.SetFull(false); s.say("the log has room again") })
 }
 
 func (s *sim) upTo(d time.Duration) time.Duration { return 1 + time.Duration(s.rng.Int64N(int64(d))) }
 
 func (s *sim) chance(oneIn int) bool { return !s.quiet && s.rng.IntN(oneIn) == 0 }
 
-func (s *sim) after(d time.Duration, do func()) { s.at(s.now.Add(d), do) }
-
-func (s *sim) at(t time.Time, do func()) {
-	s.n++
-	heap.Push(&s.agenda, item{t, s.n, do})
-}
-
 func (s *sim) say(format string, args ...any) {
-	s.result.History = append(s.result.History, fmt.Sprintf("%12s  ", s.now.Sub(epochZero).Round(time.Millisecond))+fmt.Sprintf(format, args...))
+	if s.o.Tell {
+		s.result.History = append(s.result.History, fmt.Sprintf("%12s  ", s.now.Sub(epochZero).Round(time.Millisecond))+fmt.Sprintf(format, args...))
+	}
 }
 
 func (s *sim) broke(format string, args ...any) {
-	s.broken = append(s.broken, fmt.Sprintf(format, args...))
+	why := fmt.Sprintf(format, args...)
+	s.say("BROKEN: %s", why)
+	s.broken = append(s.broken, why)
 }
 
-type item struct {
-	at time.Time
-	n  int
-	do func()
+// fingerprint adds a number to the digest of the history.
+func (s *sim) fingerprint(b []byte, n int64) {
+	s.digest.Write(b)
+	s.digest.Write(binary.LittleEndian.AppendUint64(nil, uint64(n)))
 }
 
-// agenda is a heap of what is to happen, by time and then by order.
-type agenda []item
-
-func (a agenda) Len() int { return len(a) }
-func (a agenda) Less(i, j int) bool {
-	if a[i].at.Equal(a[j].at) {
-		return a[i].n < a[j].n
-	}
-	return a[i].at.Before(a[j].at)
+// provider is one call to the machine. What came of it is in the digest.
+func (s *sim) provider(c drill.Call) drill.Answer {
+	a := s.machine.Apply(s.now, c)
+	s.fingerprint([]byte(c.Operation), int64(a.After))
+	return a
 }
-func (a agenda) Swap(i, j int) { a[i], a[j] = a[j], a[i] }
-func (a *agenda) Push(x any)   { *a = append(*a, x.(item)) }
-func (a *agenda) Pop() any {
-	old := *a
-	it := old[len(old)-1]
-	*a = old[:len(old)-1]
-	return it
+
+// ctx is never cancelled: nothing in here waits.
+func ctx() context.Context { return context.Background() }
+
+// Add sums what two histories had in them.
+func (r *Result) Add(o Result) {
+	r.Steps, r.Lifetimes, r.Crashes, r.Records = r.Steps+o.Steps, r.Lifetimes+o.Lifetimes, r.Crashes+o.Crashes, r.Records+o.Records
+	r.Takeovers, r.WriteOffs, r.Exports = r.Takeovers+o.Takeovers, r.WriteOffs+o.WriteOffs, r.Exports+o.Exports
+}
+
+func (r Result) String() string {
+	return fmt.Sprintf("%d lifetimes, %d records, %d steps, %d crashes, %d seats taken over, %d written off, %d files exported",
+		r.Lifetimes, r.Records, r.Steps, r.Crashes, r.Takeovers, r.WriteOffs, r.Exports)
 }

@@ -3,49 +3,94 @@ package sim
 import (
 	"flag"
 	"os"
+	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 )
 
-var one = flag.Int("seed", -1, "play only this seed")
+var one = flag.Int("seed", -1, "play only this seed, and tell its story")
 
-// Every seed converges (blueprint 10). BERTH_SEEDS says how many are played.
+// seeds is how many are played; BERTH_SEEDS says it for a long run.
+func seeds(t *testing.T) int {
+	n, err := strconv.Atoi(os.Getenv("BERTH_SEEDS"))
+	switch {
+	case err == nil && os.Getenv("BERTH_PROVE") != "":
+		return n
+	case testing.Short():
+		return 100
+	}
+	return 300
+}
+
+// Every seed converges (blueprint 10).
 func TestSim(t *testing.T) {
 	if *one >= 0 {
-		r, err := Run(uint64(*one))
-		if err != nil {
-			t.Fatal(err)
-		}
+		r, err := RunWith(uint64(*one), Options{Tell: true})
 		for _, l := range r.History {
 			t.Log(l)
 		}
+		if err != nil {
+			t.Fatal(err)
+		}
 		return
 	}
-	seeds := 300
-	if n, err := strconv.Atoi(os.Getenv("BERTH_SEEDS")); err == nil && os.Getenv("BERTH_PROVE") != "" {
-		seeds = n
-	}
-	var steps, spawns, crashes int
-	for seed := range seeds {
+	n := seeds(t)
+	var sum Result
+	for seed := range n {
 		r, err := Run(uint64(seed))
 		if err != nil {
-			t.Fatalf("%v\nagain: go test ./sagas/sim -run TestSim -seed=%d", err, seed)
+			t.Fatal(err)
 		}
-		steps, spawns, crashes = steps+r.Steps, spawns+r.Spawns, crashes+r.Crashes
+		sum.Add(r)
 	}
-	t.Logf("%d seeds, %d steps, %d spawns, %d crashes", seeds, steps, spawns, crashes)
-	if spawns < seeds || crashes < seeds {
-		t.Errorf("the histories are too tame: %d spawns, %d crashes", spawns, crashes)
+	t.Logf("%d seeds: %s", n, sum)
+	if sum.Lifetimes < 5*n || sum.Crashes < n || sum.Takeovers == 0 || sum.WriteOffs == 0 || sum.Exports == 0 {
+		t.Errorf("the histories are too tame: %s", sum)
 	}
 }
 
-// A seed replays byte for byte.
-func TestSeedsReplayExactly(t *testing.T) {
-	for seed := range uint64(10) {
-		a, _ := Run(seed)
-		b, _ := Run(seed)
-		if a.Digest != b.Digest || a.Steps != b.Steps {
-			t.Errorf("seed %d: %d and %d steps, %x and %x", seed, a.Steps, b.Steps, a.Digest[:4], b.Digest[:4])
+// Seeds that once found something come again for ever.
+func TestRegressions(t *testing.T) {
+	b, err := os.ReadFile(filepath.Join("testdata", "seeds"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(b)) {
+		number, _, _ := strings.Cut(strings.TrimSpace(line), " ")
+		if number == "" || strings.HasPrefix(number, "#") {
+			continue
+		}
+		seed, err := strconv.ParseUint(number, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := Run(seed); err != nil {
+			t.Error(err)
 		}
 	}
+}
+
+// A seed replays byte for byte, also when its story is told, and when the
+// projections go by way of a snapshot file.
+func TestSeedsReplayExactly(t *testing.T) {
+	for seed := range uint64(20) {
+		a, _ := Run(seed)
+		b, err := RunWith(seed, Options{Tell: true, Dir: t.TempDir()})
+		if a.Digest != b.Digest || a.Steps != b.Steps || err != nil {
+			t.Errorf("seed %d: %d and %d steps, %x and %x, %v", seed, a.Steps, b.Steps, a.Digest[:4], b.Digest[:4], err)
+		}
+	}
+}
+
+func BenchmarkLifetimes(b *testing.B) {
+	lives := 0
+	for seed := uint64(0); b.Loop(); seed++ {
+		r, err := Run(seed)
+		if err != nil {
+			b.Fatal(err)
+		}
+		lives += r.Lifetimes
+	}
+	b.ReportMetric(float64(lives)/b.Elapsed().Seconds(), "lifetimes/s")
 }
