@@ -16,7 +16,7 @@ import (
 	"berth/providers/hosted/server"
 )
 
-// TestRestartBetweenAcceptAndAnswer (R32, R86, law 1): an operation that a stop
+// TestRestartBetweenAcceptAndAnswer (R32, R86, R90, law 1): an operation that a stop
 // left without an answer is not run again; the driver says what became of it,
 // and from then on the answer is kept.
 func TestRestartBetweenAcceptAndAnswer(t *testing.T) {
