@@ -53,7 +53,6 @@ type hostConfig struct {
 	NanoCPUs      int64             `json:"NanoCpus,omitempty"`
 	PidsLimit     int64             `json:"PidsLimit,omitempty"`
 	NetworkMode   string            `json:"NetworkMode"`
-	Init          bool              `json:"Init"`
 	SecurityOpt   []string          `json:"SecurityOpt,omitempty"`
 	RestartPolicy map[string]string `json:"RestartPolicy,omitempty"`
 	LogConfig     map[string]any    `json:"LogConfig,omitempty"`
@@ -73,7 +72,7 @@ type container struct {
 	Name   string
 	Config struct{ Labels map[string]string }
 	State  struct {
-		Status                string
+		Status, Error         string
 		ExitCode              int
 		StartedAt, FinishedAt time.Time
 	}
@@ -101,7 +100,7 @@ func createOf(c *adapter.Call) (createRequest, error) {
 			"BERTH_ENVIRONMENT=" + string(c.Op.Environment), "BERTH_SEAT=" + string(c.Op.Alias)},
 		Labels: labels(c),
 		HostConfig: hostConfig{
-			Memory: bytes, MemorySwap: bytes, NanoCPUs: nano, PidsLimit: MaxPIDs, NetworkMode: net, Init: true,
+			Memory: bytes, MemorySwap: bytes, NanoCPUs: nano, PidsLimit: MaxPIDs, NetworkMode: net,
 			SecurityOpt:   []string{"no-new-privileges"},
 			RestartPolicy: map[string]string{"Name": "no"},
 			LogConfig:     map[string]any{"Type": "json-file", "Config": map[string]string{"max-size": maxLogSize, "max-file": "1"}},
@@ -207,6 +206,23 @@ func (c container) facts(ref string) events.Facts {
 		f.State = events.StateFailed
 	}
 	return f
+}
+
+// before is what the journal notes ahead of a change.
+func (c container) before() string {
+	if c.State.Error != "" {
+		return c.State.StartedAt.UTC().String() + failedBefore
+	}
+	return c.State.StartedAt.UTC().String()
+}
+
+// failedBefore marks a container whose state keeps an older failure.
+const failedBefore = " failed"
+
+// failedStart says that the one start that was sent was tried and failed: the
+// engine keeps that in the state, and it had no such failure before.
+func (c container) failedStart(before string) bool {
+	return c.State.Error != "" && before == c.State.StartedAt.UTC().String() && (c.State.Status == "created" || c.State.Status == "exited")
 }
 
 func (c container) started() bool { return c.State.StartedAt.Year() > 1 }

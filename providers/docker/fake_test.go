@@ -24,25 +24,26 @@ import (
 type trouble string
 
 const (
-	cutBefore   trouble = "cut before it is carried out"
-	cutAfter    trouble = "cut after it was carried out"
-	failAfter   trouble = "500 after it was carried out"
-	failBefore  trouble = "500 before it was carried out"
-	garbage     trouble = "garbage after it was carried out"
-	answer404   trouble = "404"
-	answer409   trouble = "409"
-	answer503   trouble = "503"
-	redirect    trouble = "redirect"
-	shortTar    trouble = "half an archive"
-	hugeAnswer  trouble = "an answer without end"
-	shortID     trouble = "a create answered with a short id"
-	otherEngine trouble = "another engine answers"
+	cutBefore  trouble = "cut before it is carried out"
+	cutAfter   trouble = "cut after it was carried out"
+	failAfter  trouble = "500 after it was carried out"
+	failBefore trouble = "500 before it was carried out"
+	garbage    trouble = "garbage after it was carried out"
+	answer404  trouble = "404"
+	answer409  trouble = "409"
+	answer503  trouble = "503"
+	redirect   trouble = "redirect"
+	shortTar   trouble = "half an archive"
+	hugeAnswer trouble = "an answer without end"
+	shortID    trouble = "a create answered with a short id"
+	failStart  trouble = "500 to a start that was tried and failed"
 )
 
 type fakeContainer struct {
 	ID, Name string
 	Req      createRequest
 	Status   string
+	Error    string
 	Started  time.Time
 	Finished time.Time
 	Files    map[string][]byte
@@ -134,6 +135,9 @@ func (f *fakeEngine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		panic(http.ErrAbortHandler)
 	case failBefore:
 		problem(rec, 500, "something broke")
+	case failStart:
+		f.find(strings.Split(path, "/")[2]).Error = "exec: no such file"
+		problem(rec, 500, "exec: no such file")
 	case answer404:
 		problem(rec, 404, "no such thing")
 	case answer409:
@@ -257,6 +261,7 @@ func (f *fakeEngine) act(w http.ResponseWriter, r *http.Request, c *fakeContaine
 	case "GET json":
 		var out container
 		out.ID, out.Name, out.Config.Labels = c.ID, "/"+c.Name, c.Req.Labels
+		out.State.Error = c.Error
 		out.State.Status, out.State.StartedAt, out.State.FinishedAt, out.State.ExitCode = c.Status, c.Started, c.Finished, 137
 		out.HostConfig.NetworkMode = c.Req.HostConfig.NetworkMode
 		reply(200, out)
@@ -265,7 +270,7 @@ func (f *fakeEngine) act(w http.ResponseWriter, r *http.Request, c *fakeContaine
 			w.WriteHeader(304)
 			return
 		}
-		c.Status, c.Started = "running", f.clock
+		c.Status, c.Started, c.Error = "running", f.clock, ""
 		w.WriteHeader(204)
 	case "POST stop":
 		c.Status, c.Finished = "exited", f.clock

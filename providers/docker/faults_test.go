@@ -207,6 +207,29 @@ func TestRefusalsExecuteNothing(t *testing.T) {
 	}
 }
 
+// TestStartThatFailedIsRefused: a 500 to a start is unknown, unless the engine
+// keeps in the container's state that it tried and failed.
+func TestStartThatFailedIsRefused(t *testing.T) {
+	b := newBench(t)
+	b.f.will(b.life(events.VerbStart), failStart, failBefore)
+	op := b.op(events.VerbStart)
+	b.want(op, providers.Refused)
+	if f := b.d.Reconcile(t.Context(), op); f.Verdict != providers.Excluded {
+		t.Errorf("%+v", f)
+	}
+	op = b.op(events.VerbStart) // now an older failure is in the state, and proves nothing
+	b.want(op, providers.Unknown)
+	b.heldOpen(op)
+	b.f.set(func() {
+		for _, c := range b.f.byID {
+			c.Status = "exited"
+		}
+	})
+	if f := b.d.Reconcile(t.Context(), op); f.Verdict != providers.Open {
+		t.Errorf("a start time as before is no start: %+v", f)
+	}
+}
+
 // TestBrokenAnswersOfACreate: an id that can't be read binds nothing (R92).
 func TestBrokenAnswersOfACreate(t *testing.T) {
 	for _, tr := range []trouble{garbage, hugeAnswer, shortID} {

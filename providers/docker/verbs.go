@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 
 	"berth/events"
 	"berth/events/fault"
@@ -34,7 +35,7 @@ func (b *backend) Carry(ctx context.Context, c *adapter.Call) (events.Facts, err
 	if err != nil {
 		return events.Facts{}, notSent(err)
 	}
-	if err := c.Note(before.State.StartedAt.UTC().String()); err != nil {
+	if err := c.Note(before.before()); err != nil {
 		return events.Facts{}, err
 	}
 	id := before.ID
@@ -43,6 +44,11 @@ func (b *backend) Carry(ctx context.Context, c *adapter.Call) (events.Facts, err
 		err = b.stage(ctx, e, id, c)
 	case events.VerbStart:
 		err = b.c.send(ctx, http.MethodPost, e.path("/containers/%s/start", id), nil, nil)
+		if err != nil && fault.From(err).Outcome != fault.NotExecuted {
+			if why, ferr := b.Fence(ctx, c); ferr == nil {
+				err = fault.New(fault.FailedPrecondition, "environment %s: %s", c.Op.Environment, why)
+			}
+		}
 	case events.VerbPause:
 		err = b.c.send(ctx, http.MethodPost, e.path("/containers/%s/pause", id), nil, nil)
 	case events.VerbResume:
@@ -186,7 +192,7 @@ func (b *backend) Landed(ctx context.Context, c *adapter.Call) (events.Facts, bo
 			return f, false, "", err
 		}
 	case events.VerbStart:
-		proved = now.started() && now.State.StartedAt.UTC().String() != before
+		proved = now.started() && now.State.StartedAt.UTC().String() != strings.TrimSuffix(before, failedBefore)
 	case events.VerbPause:
 		proved = f.State == events.StatePaused
 	case events.VerbResume:
@@ -221,6 +227,11 @@ func (b *backend) landedCreate(ctx context.Context, c *adapter.Call) (events.Fac
 // that is never started: the engine gives a name once, so that the create can
 // no longer land. Other requests have no name to take.
 func (b *backend) Fence(ctx context.Context, c *adapter.Call) (string, error) {
+	if c.Op.Verb == events.VerbStart {
+		if _, now, err := b.inspect(ctx, c.Record); err == nil && now.failedStart(c.Entry().Before) {
+			return "the engine tried the start, and it failed: " + events.Scrub(clip(now.State.Error)), nil
+		}
+	}
 	if c.Op.Verb != events.VerbReserve {
 		return "", fault.New(fault.Unimplemented, "the Docker Engine has no fence for a %s that is on its way; it is settled when its effect is seen", c.Op.Verb)
 	}
@@ -242,6 +253,8 @@ func (b *backend) Fence(ctx context.Context, c *adapter.Call) (string, error) {
 	}
 	return "container " + made.ID[:12] + " holds its name as a tombstone", nil
 }
+
+func clip(s string) string { return s[:min(len(s), maxMessage)] }
 
 // fenced looks who has the name. A tombstone of an attempt whose answer was
 // lost is as good as another: the create would have no such label.
