@@ -209,7 +209,11 @@ func drillScript(d *DataDir, o Options) (s drill.Script, use bool, err error) {
 // openEngine makes the engine, the command plane and its service.
 func (m *Manager) openEngine(context.Context) error {
 	for _, d := range []string{materialDir, exportsDir} {
-		if err := durable.MakeDir(m.dir.File(d)); err != nil {
+		err := durable.MakeDir(m.dir.File(d))
+		if err == nil {
+			err = durable.Sweep(m.dir.File(d))
+		}
+		if err != nil {
 			return badConfig("data directory %s can't be written: %s", m.dir.Path, err)
 		}
 	}
