@@ -48,6 +48,17 @@ func TestCancelledSpawnFreesItsPlace(t *testing.T) {
 	must[commands.SpawnResult](t)(commandstest.Ask(w, commands.Spawn, "g2", commandstest.Drill("other")))
 }
 
+// While nobody knows whether a claim is stored, its place is held: another
+// spawn must not get it (R80).
+func TestUnknownClaimHoldsItsPlace(t *testing.T) {
+	t.Parallel()
+	w := commandstest.New(t, commandstest.Config{Idle: true, Capacity: &events.HostCapacity{CPUs: events.MustQuantity("1"), MemoryMiB: 1024, DiskGiB: 10, Slots: 1}})
+	w.Memory.SetHooks(memory.Hooks{Before: noClaims})
+	must[commands.SpawnResult](t)(commandstest.Ask(w, commands.Spawn, "g", commandstest.Drill("demo")))
+	_, err := commandstest.Ask(w, commands.Spawn, "g2", commandstest.Drill("other"))
+	refused(t, err, fault.ResourceExhausted, fault.NotExecuted)
+}
+
 func noClaims(cs []events.Commit) error {
 	if slices.ContainsFunc(cs[0].Events, func(e events.Event) bool { _, claim := e.(events.SlotClaimed); return claim }) {
 		return fault.New(fault.Unavailable, "not now")

@@ -145,7 +145,12 @@ func (p *Plane) reservationOf(a events.Allocation) events.UIDReserved {
 // readiness deadline ends it as expired.
 func (p *Plane) claim(ctx context.Context, b events.Boundary, g goal.State) (goal.State, uint64, error) {
 	a := g.Allocated
-	defer p.release(a.UID) // which leaves what was claimed
+	lost := false // whether the claim is stored is not known: its place stays held until a later try knows
+	defer func() {
+		if !lost {
+			p.release(a.UID) // which leaves what was claimed
+		}
+	}()
 	switch {
 	case g.State == events.GoalStateCancelling:
 		return p.cancelUnmade(ctx, b, g)
@@ -183,6 +188,7 @@ func (p *Plane) claim(ctx context.Context, b events.Boundary, g goal.State) (goa
 		return g, 0, err
 	}
 	seen, err := p.take(ctx, b, g, plan, request.Target)
+	lost = err != nil && fault.From(err).Outcome == fault.Unknown
 	switch {
 	case err == nil:
 		return g, seen, nil
