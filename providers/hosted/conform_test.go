@@ -36,6 +36,9 @@ func TestProcessOverHTTPS(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the process provider is for Linux")
 	}
+	if testing.Short() {
+		t.Skip("starts real processes; -short leaves it out")
+	}
 	t.Parallel()
 	p := plan()
 	p.Options = map[string]string{}
