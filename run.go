@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -79,9 +80,37 @@ func (m *Manager) takeUp(ctx context.Context) {
 			more = append(more, events.EnvironmentBoundary(e.ID))
 		}
 	})
+	m.sweepMaterial(seats)
 	m.engine.Start(ctx, seats)
 	for _, b := range more {
 		m.engine.Resume(b)
+	}
+}
+
+// sweepMaterial removes staged credentials of lives that no held seat names:
+// a crash came between the end of a life and its cleaning. A seat that can't
+// be read may name any of them, so then nothing is removed.
+func (m *Manager) sweepMaterial(held []aggregates.Seat) {
+	keep := map[string]bool{}
+	for _, s := range held {
+		if s.Quarantine != nil {
+			return
+		}
+		keep[string(s.Slot.UID)] = true
+	}
+	dir := m.dir.File(materialDir)
+	staged, err := os.ReadDir(dir)
+	if err != nil {
+		m.logger.Error("the staged credentials can't be listed", "error", err)
+		return
+	}
+	for _, f := range staged {
+		if keep[f.Name()] {
+			continue
+		}
+		if err := os.RemoveAll(filepath.Join(dir, f.Name())); err != nil {
+			m.logger.Error("a staged credential was not removed", "error", err)
+		}
 	}
 }
 
