@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"berth/events"
 	"berth/internal/devca"
 	"berth/providers"
 	"berth/providers/hosted"
@@ -40,23 +41,12 @@ func TestProcessOverHTTPS(t *testing.T) {
 		t.Skip("starts real processes; -short leaves it out")
 	}
 	t.Parallel()
-	p := plan()
-	p.Options = map[string]string{}
 	probe, err := process.New(process.Config{Dir: filepath.Join(t.TempDir(), "seats")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer probe.Close()
-	for _, option := range []string{"isolation", "limits"} {
-		pre, err := probe.Preflight(within(t), p)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if c, failed := pre.Failed(); failed {
-			t.Logf("WITHOUT %s: %s: %s", option, c.Name, c.Detail)
-			p.Options[option] = "none"
-		}
-	}
+	p := runnable(t, probe)
 	providertest.Run(t, providertest.Options{
 		Open: func(t providertest.T) providers.Driver {
 			d, err := process.New(process.Config{Dir: filepath.Join(t.TempDir(), "seats")})
@@ -70,4 +60,23 @@ func TestProcessOverHTTPS(t *testing.T) {
 		},
 		Plan: p, Patience: patience, Expiry: time.Second, NoHostPath: noHostPath,
 	})
+}
+
+// runnable is a plan that this machine can run: without isolation or limits,
+// loudly, where it has none.
+func runnable(t *testing.T, d *process.Driver) events.Plan {
+	t.Helper()
+	p := plan()
+	p.Options = map[string]string{}
+	for _, option := range []string{"isolation", "limits"} {
+		pre, err := d.Preflight(within(t), p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c, failed := pre.Failed(); failed {
+			t.Logf("WITHOUT %s: %s: %s", option, c.Name, c.Detail)
+			p.Options[option] = "none"
+		}
+	}
+	return p
 }
