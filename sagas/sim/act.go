@@ -25,29 +25,32 @@ const canary = "SUCANARYCANARY"
 
 // act begins what the turn decided. The answer comes by the agenda.
 func (m *manager) act(e *entry, t *turn) {
-	env := t.seat.Environment
-	switch a := t.action; a.Kind {
+	env := &t.seat.Environment
+	id := env.ID
+	op, wake := t.action.Operation, t.action.Wake
+	switch t.action.Kind {
 	case sagas.Idle:
-		m.rest(e, a.Wake)
+		m.rest(e, wake)
 	case again:
 		m.soon(func() { m.step(e) })
 	case sagas.Dispatch:
 		m.begun(e, t.call)
 	case sagas.Probe:
-		ans := m.s.provider(drill.Call{Verb: drill.Preflight, Plan: &env.Plan})
-		m.answer(e, ans, func() input { return probed(env.ID, ans) })
+		plan := env.Plan
+		ans := m.s.provider(drill.Call{Verb: drill.Preflight, Plan: &plan})
+		m.answer(e, ans, func() input { return probed(id, ans) })
 	case sagas.Observe:
 		e.try.Observe = false
-		ans := m.s.provider(drill.Call{Verb: drill.Inspect, Environment: env.ID, Ref: env.Ref})
-		m.answer(e, ans, func() input { return observed(env.ID, ans) })
+		ans := m.s.provider(drill.Call{Verb: drill.Inspect, Environment: id, Ref: env.Ref})
+		m.answer(e, ans, func() input { return observed(id, ans) })
 	case sagas.Reconcile:
 		ans := m.s.provider(drill.ReconcileCall(m.operation(t.seat)))
-		m.answer(e, ans, func() input { return found(a.Operation, ans) })
+		m.answer(e, ans, func() input { return found(op, ans) })
 	case sagas.Exclude:
 		ans := m.s.provider(drill.ExcludeCall(m.operation(t.seat)))
-		m.answer(e, ans, func() input { return found(a.Operation, ans) })
+		m.answer(e, ans, func() input { return found(op, ans) })
 	case sagas.Accept:
-		m.accept(e, t.seat, a.Operation)
+		m.accept(e, &t.seat, op)
 	}
 }
 
@@ -168,7 +171,6 @@ func (m *manager) call(e *entry, op providers.Operation) {
 		m.outcome(e, op, took, true, func() providers.Outcome { return ans.Outcome })
 	}
 	m.s.watch()
-	m.s.chance(150) // keeps what follows apart from the fall above
 	if m.s.chance(150) {
 		m.s.fell(m, "after a call")
 	}
@@ -219,7 +221,7 @@ func answered(op providers.Operation, out providers.Outcome) input {
 
 // accept takes in an exported file: a provider's by reading it, a host's where
 // the provider put it (R34, R37).
-func (m *manager) accept(e *entry, s seatState, id events.OperationID) {
+func (m *manager) accept(e *entry, s *seatState, id events.OperationID) {
 	op, _ := s.Environment.Find(id)
 	file := *op.Facts.File
 	took := m.s.upTo(time.Second)

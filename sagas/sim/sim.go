@@ -66,6 +66,7 @@ type sim struct {
 	quiet   bool // nothing goes wrong any more
 	hosts   []*host
 	all     []*manager
+	turn    turn
 	acting  *manager // whose append is being made
 	clients clients
 	books   *books

@@ -38,7 +38,8 @@ func (m *manager) step(e *entry) {
 	if !m.works() {
 		return
 	}
-	t := &turn{m: m, e: e, meta: m.meta(), now: m.clock(), inputs: e.inbox}
+	t := &m.s.turn // one at a time, and large
+	*t = turn{m: m, e: e, meta: m.meta(), now: m.clock(), inputs: e.inbox}
 	_, r, err := m.decide(e.at, t.meta, t.decide)
 	switch {
 	case !m.works():
@@ -138,6 +139,11 @@ func (t *turn) intend(a *sagas.Action, s seatState) ([]events.Event, bool) {
 		a.Kind = again
 		why := fault.New(fault.FailedPrecondition, "the staged credential can't be read").WithOutcome(fault.NotExecuted)
 		return []events.Event{events.EnvironmentRefused{Environment: s.Environment.ID, Fault: why}}, true
+	}
+	if op := after.Environment.Operation; op == nil || op.ID != last.Operation {
+		t.m.s.broke("%s: the tables do not take the intent of %s %s", t.e.at, last.Verb, last.Operation)
+		*a = sagas.Action{Kind: sagas.Idle}
+		return nil, false
 	}
 	t.call = t.m.operation(after)
 	if needs {

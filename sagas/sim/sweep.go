@@ -1,0 +1,95 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// MaxFailures is how many failing seeds a sweep keeps before it ends.
+const MaxFailures = 20
+
+// Failure is a seed that broke a law.
+type Failure struct {
+	Seed  uint64   `json:"seed"`
+	Laws  string   `json:"laws"`
+	Story []string `json:"story"`
+}
+
+// Report is what a sweep of many seeds came to.
+type Report struct {
+	From      uint64    `json:"from"`
+	Seeds     int       `json:"seeds"` // played, each twice
+	Workers   int       `json:"workers"`
+	Seconds   float64   `json:"seconds"`
+	Lifetimes int       `json:"lifetimes"` // of one of the two
+	Records   int       `json:"records"`
+	Steps     int       `json:"steps"`
+	Crashes   int       `json:"crashes"`
+	Takeovers int       `json:"takeovers"`
+	WriteOffs int       `json:"writeOffs"`
+	Exports   int       `json:"exports"`
+	PerCore   float64   `json:"lifetimesPerSecondPerCore"` // of both
+	Failures  []Failure `json:"failures"`
+}
+
+// Sweep plays seeds from `from` on, each twice and compared, on that many
+// workers, until all are played, ctx ends or MaxFailures have failed. progress
+// may be nil; it is told how many are done, from any goroutine.
+func Sweep(ctx context.Context, from uint64, seeds, workers int, progress func(done int)) Report {
+	began := time.Now()
+	r := Report{From: from, Workers: workers, Failures: []Failure{}}
+	var next atomic.Int64
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	var sum Result
+	for range workers {
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				n := next.Add(1) - 1
+				if n >= int64(seeds) {
+					return
+				}
+				one, bad := twice(from + uint64(n))
+				mu.Lock()
+				sum.Add(one)
+				r.Seeds++
+				if bad != nil {
+					r.Failures = append(r.Failures, *bad)
+				}
+				done, full := r.Seeds, len(r.Failures) >= MaxFailures
+				mu.Unlock()
+				if progress != nil {
+					progress(done)
+				}
+				if full {
+					next.Store(int64(seeds))
+				}
+			}
+		})
+	}
+	wg.Wait()
+	r.Seconds = time.Since(began).Seconds()
+	r.Lifetimes, r.Records, r.Steps, r.Crashes = sum.Lifetimes, sum.Records, sum.Steps, sum.Crashes
+	r.Takeovers, r.WriteOffs, r.Exports = sum.Takeovers, sum.WriteOffs, sum.Exports
+	if r.Seconds > 0 {
+		r.PerCore = 2 * float64(r.Lifetimes) / r.Seconds / float64(workers)
+	}
+	return r
+}
+
+// twice plays a seed two times. One that fails is played once more, to tell
+// its story.
+func twice(seed uint64) (Result, *Failure) {
+	a, err := Run(seed)
+	if b, _ := Run(seed); err == nil && (a.Digest != b.Digest || a.Steps != b.Steps) {
+		err = fmt.Errorf("seed %d: played twice, it gave %x in %d steps and %x in %d", seed, a.Digest[:4], a.Steps, b.Digest[:4], b.Steps)
+	}
+	if err == nil {
+		return a, nil
+	}
+	told, _ := RunWith(seed, Options{Tell: true})
+	return a, &Failure{Seed: seed, Laws: err.Error(), Story: told.History}
+}
