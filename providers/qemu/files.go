@@ -110,19 +110,37 @@ func (d *Driver) look(ctx context.Context) (*probe, error) {
 	if err != nil {
 		return nil, err
 	}
+	if p.version, err = d.version(ctx, p.qemu); err != nil {
+		return nil, err
+	}
+	d.probed = p
+	return p, nil
+}
+
+// version asks QEMU for its version, once for each QEMU: a manager's start
+// should not wait for a program of that size to be loaded.
+func (d *Driver) version(ctx context.Context, path string) (string, error) {
+	st, err := os.Stat(path)
+	if err != nil {
+		return "", fault.New(fault.FailedPrecondition, "%s", err)
+	}
+	sum := sha256.Sum256(fmt.Appendln(nil, path, st.Size(), st.ModTime().UnixNano()))
+	kept := filepath.Join(d.cfg.Dir, bootDir, "version-"+hex.EncodeToString(sum[:8]))
+	out, err := os.ReadFile(kept)
+	if m := versionRE.FindSubmatch(out); err == nil && m != nil {
+		return string(m[1]), nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, probePatience)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, p.qemu, "--version").Output()
-	if err != nil {
-		return nil, fault.New(fault.FailedPrecondition, "%s does not start: %s", filepath.Base(p.qemu), err)
+	if out, err = exec.CommandContext(ctx, path, "--version").Output(); err != nil {
+		return "", fault.New(fault.FailedPrecondition, "%s does not start: %s", filepath.Base(path), err)
 	}
 	m := versionRE.FindSubmatch(out)
 	if m == nil {
-		return nil, fault.New(fault.FailedPrecondition, "%s does not say its version", filepath.Base(p.qemu))
+		return "", fault.New(fault.FailedPrecondition, "%s does not say its version", filepath.Base(path))
 	}
-	p.version = string(m[1])
-	d.probed = p
-	return p, nil
+	_ = os.WriteFile(kept, m[0], 0o600) // a damaged one is not matched, and asked again
+	return string(m[1]), nil
 }
 
 // probeHost is look under the driver's lock.
