@@ -19,6 +19,7 @@ import (
 	"berth/providers/drill"
 	"berth/providers/hosted/server"
 	"berth/providers/process"
+	"berth/providers/qemu"
 )
 
 // endpointName is the file in which a served provider says where it is.
@@ -51,7 +52,7 @@ both they show both. TLS is 1.3. GET /openapi.json is the protocol.`,
 		RunE:    func(c *cobra.Command, _ []string) error { return startFailure(a.provide(c.Context(), f)) },
 	}
 	fl := c.Flags()
-	fl.StringVar(&f.provider, "provider", process.Name, "what is served: process or drill")
+	fl.StringVar(&f.provider, "provider", process.Name, "what is served: process, qemu or drill")
 	fl.StringVar(&f.dir, "dir", "", "directory of the provider and its journal")
 	fl.StringVar(&f.listen, "listen", "127.0.0.1:7443", "where to listen; port 0 picks a free one, which endpoint.json in the directory tells")
 	fl.StringVar(&f.tls.CertFile, "cert", "", "certificate of the provider, PEM")
@@ -128,6 +129,14 @@ func openServed(f serveFlags, dir string, clock *steady.Clock) (providers.Driver
 			return nil, usage("--script is for --provider drill")
 		}
 		return process.New(process.Config{Dir: filepath.Join(dir, "seats"), Clock: clock.Now, Hide: []string{dir}})
+	case qemu.Name:
+		if f.script != "" {
+			return nil, usage("--script is for --provider drill")
+		}
+		if err := qemu.Available(); err != nil {
+			return nil, badSpec("--provider qemu", err)
+		}
+		return qemu.New(qemu.Config{Dir: filepath.Join(dir, "machines"), Clock: clock.Now})
 	case "drill":
 		var script drill.Script
 		if f.script != "" {
@@ -141,5 +150,5 @@ func openServed(f serveFlags, dir string, clock *steady.Clock) (providers.Driver
 		}
 		return drill.Open(drill.Config{Dir: filepath.Join(dir, "drill"), Script: script, Clock: clock.Now})
 	}
-	return nil, usage("--provider %q is not valid: process or drill", clip(f.provider))
+	return nil, usage("--provider %q is not valid: process, qemu or drill", clip(f.provider))
 }
