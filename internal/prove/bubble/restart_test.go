@@ -13,7 +13,7 @@ import (
 )
 
 // Two hundred environments are adopted at a restart, each looked at, none
-// touched, and not all at one instant (scenarios 19 and 60).
+// touched, and not all at one instant (scenarios 41 and 66).
 func TestHerdAtRestart(t *testing.T) {
 	const herd = 200
 	bubble(t, func(w *world) {
@@ -98,7 +98,7 @@ func TestDeathInFlight(t *testing.T) {
 }
 
 // A manager that was away, and whose place another process took meanwhile,
-// begins nothing more once its lease is over (law 3, decision 1; scenario 10).
+// begins nothing more once its lease is over (law 3, decision 1; scenarios 52 and 70).
 func TestLeaseIsLost(t *testing.T) {
 	bubble(t, func(w *world) {
 		w.running("web", "9h")

@@ -14,7 +14,7 @@ import (
 )
 
 // The accepted lifetime ends at its minute and not before, whether or not a
-// manager ran in between (R26, scenarios 8 and 37).
+// manager ran in between (R26, scenarios 33 and 36).
 func TestLifetimesEndOnTime(t *testing.T) {
 	bubble(t, func(w *world) {
 		accepted := time.Now()
@@ -67,7 +67,7 @@ func TestExtendInManySteps(t *testing.T) {
 }
 
 // A provider that throttles is asked again at growing distances, and never
-// while it asked not to be (scenario 12; E9).
+// while it asked not to be (scenario 66; E9).
 func TestBackoffGrows(t *testing.T) {
 	const times, wait = 5, 20_000
 	bubble(t, func(w *world) {
@@ -110,7 +110,7 @@ func TestReconciliationIsSpaced(t *testing.T) {
 
 // The readiness window closes while a call has no answer: the goal ends
 // uncertain, its client is told so then, and what became of it is said later
-// beside it (decision 14; scenarios 2 and 6). It holds across a restart.
+// beside it (decision 14; scenario 12). It holds across a restart.
 func TestReadinessWindow(t *testing.T) {
 	for _, restart := range []bool{false, true} {
 		bubble(t, func(w *world) {

@@ -39,7 +39,7 @@ func (s *servers) options() []nats.Option {
 }
 
 // Compare-and-append is linearizable and exactly once on three replicas, and
-// goes on after every disturbance (law 3; scenarios 31 to 33).
+// goes on after every disturbance (law 3; scenarios 67 and 68).
 func TestThreeServers(t *testing.T) {
 	if os.Getenv("BERTH_PROVE") == "" {
 		t.Skip("SKIPPED, cluster runs take minutes: make prove-cluster")

@@ -18,7 +18,7 @@ import (
 )
 
 // Law 1 and decision 4: what was acknowledged is synced, and an intent is
-// synced before its effect (scenarios 30 and 31).
+// synced before its effect (scenario 67).
 func TestTheWholeManagerLosesItsPower(t *testing.T) {
 	if testing.Short() {
 		t.Skip("SKIPPED, durability is not shown here: cutting the power takes seconds")
