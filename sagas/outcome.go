@@ -95,8 +95,17 @@ func Probed(s aggregates.Seat, image events.ImageDescription, pre providers.Pref
 	}
 	return []events.Event{events.EnvironmentProbed{
 		Environment: env.ID, Image: image, Network: pre.Network, Checks: pre.Checks, Capabilities: pre.Capabilities,
-		ProbedAt: pre.ProbedAt, Host: host.Host, Architecture: host.Architecture, Engine: env.Plan.Provider,
+		ProbedAt: pre.ProbedAt, Host: host.Host, Architecture: host.Architecture, Engine: engineOf(host, env.Plan.Provider),
 	}}
+}
+
+// engineOf is the engine that the host's facts name (R65). A host that names
+// none runs the provider itself.
+func engineOf(host events.HostFacts, provider string) string {
+	if len(host.Engines) == 0 {
+		return provider
+	}
+	return host.Engines[0].Name
 }
 
 // NotProbed ends the life when the probe itself was refused for good.
