@@ -18,7 +18,6 @@ import (
 	"berth/providers"
 	"berth/providers/process/identity"
 	"berth/providers/process/seatdir"
-	"berth/providers/qemu/machine"
 )
 
 // TestMain lets the test binary be supervisor and agent, as the program is.
@@ -188,13 +187,4 @@ func (r *rig) untilLog(id events.EnvironmentID, want string) string {
 	var got string
 	r.until("output "+want, func() bool { got = r.logs(id); return strings.Contains(got, want) })
 	return got
-}
-
-func (r *rig) start(id events.EnvironmentID) machine.Start {
-	r.Helper()
-	var s machine.Start
-	if err := r.d.machine(id).ReadJSON(seatdir.FileStart, &s); err != nil {
-		r.Fatal(err)
-	}
-	return s
 }
