@@ -2,5 +2,5 @@
 // guest, which is the program itself in another role. It loads the kernel's
 // modules, opens the virtio port, and does what the machine's supervisor asks.
 //
-// It is Linux only; elsewhere the package is empty.
+// It runs on Linux only; elsewhere the package has the names of its paths.
 package guest
