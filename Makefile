@@ -3,7 +3,7 @@ GO ?= go
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 SEEDS ?= 10000
 
-.PHONY: build test race lint fuzz prove prove-kill prove-bubble prove-cluster prove-powercut bench docs ci
+.PHONY: build test race lint fuzz prove prove-kill prove-sim prove-bubble prove-cluster prove-powercut bench docs ci
 
 build: ## the program, ./berth
 	$(GO) build -trimpath -o berth ./cmd/berth
@@ -27,6 +27,9 @@ prove: ## all of the proofs: every seed, every crash point (long)
 
 prove-kill: ## the real program, killed at every point
 	BERTH_PROVE=1 $(GO) test -timeout 1h -count=1 -v -run . ./internal/prove/kill
+
+prove-sim: ## seeded histories of the sagas, each twice, with a report
+	$(GO) run ./cmd/berth sim --seeds $(SEEDS) --report sim.json
 
 prove-bubble: ## JetStream in virtual time, many times over and under the race detector
 	$(GO) test -timeout 20m -count=50 ./internal/prove/bubble

@@ -75,6 +75,13 @@ func (m *manager) post(e *entry, in input, last bool) {
 	if last {
 		e.inFlight = false
 	}
+	switch now := m.seats[e.at]; now {
+	case e:
+	case nil:
+		m.seats[e.at] = e // it was forgotten while the answer was on its way
+	default:
+		e = now
+	}
 	e.inbox = append(e.inbox, in)
 	m.step(e)
 }

@@ -120,7 +120,7 @@ func (s *sim) plan() {
 	if s.rng.IntN(3) == 0 {
 		s.at(epochZero.Add(s.upTo(chaos)), s.fullLog)
 	}
-	for t := time.Duration(0); t < chaos; t += s.upTo(20 * time.Minute) {
+	for t := time.Duration(0); t < chaos; t += s.upTo(40 * time.Minute) {
 		s.at(epochZero.Add(t), s.readers.read)
 		s.at(epochZero.Add(t), func() { s.watch() })
 	}

@@ -18,9 +18,9 @@ func seeds(t *testing.T) int {
 	case err == nil && os.Getenv("BERTH_PROVE") != "":
 		return n
 	case testing.Short():
-		return 12
+		return 6
 	}
-	return 60
+	return 40
 }
 
 // Every seed converges (blueprint 10).
@@ -45,7 +45,7 @@ func TestSim(t *testing.T) {
 		sum.Add(r)
 	}
 	t.Logf("%d seeds: %s", n, sum)
-	if sum.Lifetimes < 5*n || sum.Crashes < n || n >= 60 && sum.Takeovers == 0 || sum.Exports == 0 {
+	if sum.Lifetimes < 5*n || sum.Crashes < n || n >= 40 && sum.Takeovers == 0 || sum.Exports == 0 {
 		t.Errorf("the histories are too tame: %s", sum)
 	}
 }
@@ -74,7 +74,7 @@ func TestRegressions(t *testing.T) {
 // A seed replays byte for byte, also when its story is told, and when the
 // projections go by way of a snapshot file.
 func TestSeedsReplayExactly(t *testing.T) {
-	n := uint64(6)
+	n := uint64(4)
 	if testing.Short() {
 		n = 2
 	}

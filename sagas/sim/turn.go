@@ -58,6 +58,15 @@ func (m *manager) step(e *entry) {
 			t.action = sagas.Action{Kind: sagas.Idle}
 		}
 		m.act(e, t)
+		m.forget(e, t)
+	}
+}
+
+// forget drops a seat that is not this host's any more, as the engine does.
+func (m *manager) forget(e *entry, t *turn) {
+	if s := &t.seat.Slot; (!s.Held() || t.lost(t.seat)) && !e.inFlight && len(e.inbox) == 0 && m.seats[e.at] == e {
+		e.wake++
+		delete(m.seats, e.at)
 	}
 }
 
