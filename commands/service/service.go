@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"strconv"
 	"strings"
@@ -33,7 +34,8 @@ const (
 	// DrainFor is how long Stop waits for handlers.
 	DrainFor = 10 * time.Second
 
-	queueGroup = "berth"
+	queueGroup  = "berth"
+	serviceName = "berth"
 )
 
 // Handler answers one request; plane.Plane is one.
@@ -59,20 +61,23 @@ type Options struct {
 
 // Service is a bound plane.
 type Service struct {
-	o       Options
-	micro   micro.Service
-	ctx     context.Context // of handlers
-	cancel  context.CancelFunc
-	patient context.Context // of handlers that only wait: it ends first
-	hurry   context.CancelFunc
-	acting  chan struct{}
-	waiting chan struct{}
-	jobs    chan func()   // to a worker that has nothing to do
-	quit    chan struct{} // closed when idle workers must end
-	running sync.WaitGroup
-	mu      sync.Mutex
-	stopped bool
-	counts  counts
+	o Options
+	// What is subscribed: written by Start alone, read by everybody else after
+	// it. Discovery is subscribed last.
+	endpoints []*endpoint
+	subs      []*nats.Subscription
+	ctx       context.Context // of handlers
+	cancel    context.CancelFunc
+	patient   context.Context // of handlers that only wait: it ends first
+	hurry     context.CancelFunc
+	acting    chan struct{}
+	waiting   chan struct{}
+	jobs      chan func()   // to a worker that has nothing to do
+	quit      chan struct{} // closed when idle workers must end
+	running   sync.WaitGroup
+	mu        sync.Mutex
+	stopped   bool
+	counts    counts
 }
 
 type counts struct{ handled, refused, busy, misdirected atomic.Uint64 }
@@ -89,23 +94,17 @@ func Start(o Options) (*Service, error) {
 	s.jobs, s.quit = make(chan func()), make(chan struct{})
 	s.ctx, s.cancel = context.WithCancel(context.Background())
 	s.patient, s.hurry = context.WithCancel(s.ctx)
-	m, err := micro.AddService(o.Conn, micro.Config{
-		Name: "berth", Version: semver(o.Version), Description: "the command plane of a Berth manager",
-		Metadata:   map[string]string{"space": string(o.Space), "instance": string(o.Instance), "contract": commands.Digest()},
-		QueueGroup: queueGroup,
-	})
-	if err != nil {
-		s.cancel()
-		return nil, fault.New(fault.Unavailable, "the commands can't be served: %s", err)
-	}
-	s.micro = m
 	for _, c := range commands.Table {
 		for _, target := range []string{commands.Any, string(o.Instance)} {
-			if err := s.endpoint(c, target); err != nil {
+			if err := s.serve(c, target); err != nil {
 				s.Stop()
 				return nil, fault.New(fault.Unavailable, "command %s can't be served: %s", c.Name, err)
 			}
 		}
+	}
+	if err := s.discover(); err != nil {
+		s.Stop()
+		return nil, fault.New(fault.Unavailable, "the commands can't be discovered: %s", err)
 	}
 	// What was subscribed is known to the server before Start returns, so that
 	// a client that is told of this manager finds it.
@@ -134,31 +133,39 @@ func semver(v string) string {
 	return "0.0.0"
 }
 
-// endpoint subscribes one command for one target: any instance by queue group,
+// serve subscribes one command for one target: any instance by queue group,
 // this instance alone without one.
-func (s *Service) endpoint(c *commands.Contract, target string) error {
-	name, group := c.Name+"-any", micro.WithEndpointQueueGroup(queueGroup)
+func (s *Service) serve(c *commands.Contract, target string) error {
+	e := &endpoint{info: micro.EndpointInfo{
+		Name: c.Name + "-any", Subject: commands.Prefix(s.o.Space) + target + "." + c.Name + ".*.*.*.*.*", QueueGroup: queueGroup,
+		Metadata: map[string]string{"kind": string(c.Kind), "capability": string(c.Capability)},
+	}}
 	if target != commands.Any {
-		name, group = c.Name+"-instance", micro.WithEndpointQueueGroupDisabled()
+		e.info.Name, e.info.QueueGroup = c.Name+"-instance", ""
 	}
-	subject := commands.Prefix(s.o.Space) + target + "." + c.Name + ".*.*.*.*.*"
-	return s.micro.AddEndpoint(name, micro.HandlerFunc(s.receive),
-		micro.WithEndpointSubject(subject), group, micro.WithEndpointPendingLimits(MaxPending, MaxPendingBytes),
-		micro.WithEndpointMetadata(map[string]string{"kind": string(c.Kind), "capability": string(c.Capability)}))
+	sub, err := s.o.Conn.QueueSubscribe(e.info.Subject, e.info.QueueGroup, func(m *nats.Msg) {
+		e.requests.Add(1)
+		s.receive(m)
+	})
+	if err != nil {
+		return err
+	}
+	s.subs = append(s.subs, sub)
+	s.endpoints = append(s.endpoints, e)
+	return sub.SetPendingLimits(MaxPending, MaxPendingBytes)
 }
 
 // receive takes one request in. It runs on the goroutine of a subscription and
 // never blocks it.
-func (s *Service) receive(r micro.Request) {
-	to, payload, trace := r.Reply(), r.Data(), r.Headers().Get(commands.HeaderTrace)
+func (s *Service) receive(m *nats.Msg) {
+	to, payload, trace := m.Reply, m.Data, m.Header.Get(commands.HeaderTrace)
 	if !s.inbox(to) {
 		// Nothing is published where nobody waits for a reply, and nothing is
 		// done that nobody can be told of.
-		s.counts.misdirected.Add(1)
-		s.o.Logger.Warn("a request was dropped: its reply subject is not an inbox")
+		s.misdirected()
 		return
 	}
-	a, err := commands.ParseAddress(s.o.Space, r.Subject())
+	a, err := commands.ParseAddress(s.o.Space, m.Subject)
 	if err != nil {
 		s.reply(to, refusal(fault.From(err)))
 		return
@@ -184,6 +191,11 @@ func (s *Service) receive(r micro.Request) {
 		defer func() { <-slots }()
 		s.reply(to, s.o.Handler.Handle(ctx, a, payload, trace))
 	})
+}
+
+func (s *Service) misdirected() {
+	s.counts.misdirected.Add(1)
+	s.o.Logger.Warn("a request was dropped: its reply subject is not an inbox")
 }
 
 // idleFor is how long a worker waits for its next request.
@@ -282,9 +294,10 @@ func (s *Service) Stop() {
 		close(s.quit)
 	}
 	s.mu.Unlock()
-	if s.micro != nil {
-		if err := s.micro.Stop(); err != nil {
-			s.o.Logger.Warn("the command endpoints did not stop cleanly", "error", events.Scrub(err.Error()))
+	for _, sub := range s.subs {
+		// Stop may be called twice, and on a connection that is lost.
+		if err := sub.Drain(); err != nil && !errors.Is(err, nats.ErrConnectionClosed) && !errors.Is(err, nats.ErrBadSubscription) {
+			s.o.Logger.Warn("a command endpoint did not stop cleanly", "error", events.Scrub(err.Error()))
 		}
 	}
 	done := make(chan struct{})

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/micro"
 
 	"berth/commands"
 	"berth/events"
@@ -132,5 +133,59 @@ func TestEveryCommandIsServed(t *testing.T) {
 	}
 	if n := s.Counts(); n["refused"] != 1 || n["handled"] != uint64(2*len(commands.Table)+1) {
 		t.Errorf("counts: %v", n)
+	}
+}
+
+// Discovery answers a client's inbox, and never writes a subject that a client
+// names: the answer of a service is published with the manager's permissions,
+// so that a seat's boundary would be broken for ever by one request.
+func TestDiscoveryWritesNoForeignSubject(t *testing.T) {
+	s, nc := start(t, func(context.Context, commands.Address) commands.Reply { return commands.Reply{OK: true} })
+	const victim = "berth.test.event.seat.local.demo"
+	stray, err := nc.SubscribeSync(">")
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := uint64(0)
+	for _, verb := range []micro.Verb{micro.PingVerb, micro.InfoVerb, micro.StatsVerb} {
+		for _, kind := range []string{"", "berth"} {
+			control, err := micro.ControlSubject(verb, kind, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, to := range []string{victim, "$JS.API.STREAM.PURGE.BERTH_test", "elsewhere"} {
+				if err := nc.PublishRequest(control, to, nil); err != nil {
+					t.Fatal(err)
+				}
+				asked++
+			}
+			var id micro.ServiceIdentity // answered after all of those before it, on the same subscription
+			m, err := nc.Request(control, nil, patience)
+			if err != nil {
+				t.Fatalf("%s: %s", control, err)
+			}
+			if err := json.Unmarshal(m.Data, &id); err != nil || id.Name != "berth" || id.Metadata["instance"] != string(instance) {
+				t.Errorf("%s answered %s", control, m.Data)
+			}
+		}
+	}
+	if got := s.Counts()["misdirected"]; got != asked {
+		t.Errorf("%d of %d requests were dropped", got, asked)
+	}
+	for {
+		n, _, err := stray.Pending()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n == 0 {
+			return
+		}
+		m, err := stray.NextMsg(patience)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !strings.HasPrefix(m.Subject, "$SRV.") && !strings.HasPrefix(m.Subject, nats.InboxPrefix) {
+			t.Errorf("%s was written", m.Subject)
+		}
 	}
 }
