@@ -3,7 +3,7 @@ GO ?= go
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 SEEDS ?= 10000
 
-.PHONY: build test race lint fuzz prove prove-kill prove-sim prove-bubble prove-cluster prove-powercut bench docs ci
+.PHONY: build test race lint fuzz prove prove-kill prove-sim prove-bubble prove-cluster prove-powercut prove-mutate bench docs ci
 
 build: ## the program, ./berth
 	$(GO) build -trimpath -o berth ./cmd/berth
@@ -40,6 +40,9 @@ prove-cluster: ## three servers: leader killed, cut off, all restarted in turn (
 
 prove-powercut: ## dozens of power cuts under the whole manager (root, loop devices)
 	BERTH_PROVE=1 $(GO) test -timeout 30m -count=1 -v ./internal/prove/powercut ./events/eventlog/barrier -run 'Power'
+
+prove-mutate: ## the program broken on purpose in dozens of places: a test must notice each (minutes)
+	BERTH_PROVE=1 $(GO) test -timeout 2h -count=1 -v -run 'Mutants' ./internal/prove/mutate
 
 bench: ## figures beside the raw limit of the same run
 	$(GO) run ./cmd/berth bench
