@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -17,6 +18,8 @@ import (
 const (
 	space         = events.Space("bench")
 	publishWindow = 4096
+	// publishPatience is how long a full window may wait for a slow disk.
+	publishPatience = time.Minute
 )
 
 // filler writes sample lives with their hash chains, as fast as the server
@@ -68,7 +71,7 @@ func (f *filler) fill(ctx context.Context, nc *nats.Conn, total int) error {
 		if err != nil {
 			return err
 		}
-		if _, err := js.PublishAsync(c.Boundary.Subject(space), body); err != nil {
+		if _, err := js.PublishAsync(c.Boundary.Subject(space), body, jetstream.WithStallWait(publishPatience)); err != nil {
 			return fault.New(fault.Unavailable, "the log can't be filled: %s", err)
 		}
 	}

@@ -50,7 +50,6 @@ type fakeMachine struct {
 	lease string
 	files map[string][]byte
 	gone  string // the operation that opened the gate
-	shut  bool
 }
 
 // fakeAPI is the Machines API as its public documentation describes it, as far

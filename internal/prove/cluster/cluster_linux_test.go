@@ -21,11 +21,12 @@ import (
 	"berth/internal/ids"
 )
 
+const space events.Space = "cluster"
+
 const (
-	space      events.Space = "cluster"
-	clients                 = 6
-	boundaries              = 4
-	rounds                  = 3
+	clients    = 6
+	boundaries = 4
+	rounds     = 3
 	// pace is between two appends of one client: the checker's time grows with
 	// how many overlap.
 	pace = 20 * time.Millisecond
