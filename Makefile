@@ -2,6 +2,7 @@
 GO ?= go
 STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 SEEDS ?= 10000
+SHARD ?= 1/1
 
 .PHONY: build test race lint fuzz prove prove-kill prove-sim prove-bubble prove-cluster prove-powercut prove-mutate bench docs ci
 
@@ -22,8 +23,13 @@ lint: ## vet, staticcheck, and golangci-lint where it is installed
 fuzz: ## every fuzz target, for longer than CI does; a finding fails
 	BERTH_FUZZ_EXECS=200000 BERTH_FUZZ_TARGET_S=600 BERTH_FUZZ_BUDGET_S=3600 BERTH_FUZZ_STRICT=1 bash .ci/run fuzz
 
-prove: ## all of the proofs: every seed, every crash point (long)
-	BERTH_PROVE=1 BERTH_SEEDS=$(SEEDS) $(GO) test -timeout 6h ./...
+prove: ## all of the proofs: every seed, every crash point, every mutant (hours); SHARD=2/3 is a share of the packages
+	@mine=$$($(GO) list ./... | awk -v shard=$(SHARD) 'BEGIN { split(shard, s, "/") } NR % s[2] == s[1] % s[2]'); \
+	[ -n "$$mine" ] || exit 1; begun=$$(date +%s); rc=0; \
+	BERTH_PROVE=1 BERTH_SEEDS=$(SEEDS) $(GO) test -timeout 6h -count=1 -v $$mine >prove.out 2>&1 || rc=$$?; \
+	grep -E '^ *--- FAIL|^FAIL|_test.go:[0-9]+: .*(SKIPPED|[0-9].*(states|seeds|points|operations,|mutants|acknowledged))' prove.out; \
+	echo "shard $(SHARD), $$(( $$(date +%s) - begun )) s: $$(grep -c '^--- PASS' prove.out) tests passed, $$(grep -c '^--- FAIL' prove.out) failed, $$(grep -c '^--- SKIP' prove.out) were skipped; all of it is in prove.out"; \
+	exit $$rc
 
 prove-kill: ## the real program, killed at every point
 	BERTH_PROVE=1 $(GO) test -timeout 1h -count=1 -v -run . ./internal/prove/kill
