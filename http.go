@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -20,7 +21,14 @@ import (
 const (
 	httpHeaderTimeout = 5 * time.Second
 	httpHeaderBytes   = 16 << 10
+	httpIdleTimeout   = time.Minute
 	maxProfileSeconds = 60
+	// A request and its answer end by then, the longest profile included.
+	httpWholeTimeout = 2 * maxProfileSeconds * time.Second
+	// maxHTTPConnections is how many connections are open at once; more wait
+	// for their turn. What a scraper or a page leaves open must not take the
+	// file descriptors that the log needs.
+	maxHTTPConnections = 128
 )
 
 // check is one named line of readiness: nil is well.
@@ -45,12 +53,54 @@ func listenHTTP(addr string) (net.Listener, error) {
 	if err != nil {
 		return nil, portInUse("--http", addr, err)
 	}
-	return l, nil
+	return &boundedListener{Listener: l, slots: make(chan struct{}, maxHTTPConnections), closed: make(chan struct{})}, nil
+}
+
+// boundedListener accepts no connection while as many are open as slots has
+// room for.
+type boundedListener struct {
+	net.Listener
+	slots  chan struct{}
+	closed chan struct{}
+	once   sync.Once
+}
+
+func (l *boundedListener) Accept() (net.Conn, error) {
+	select {
+	case l.slots <- struct{}{}:
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+	c, err := l.Listener.Accept()
+	if err != nil {
+		<-l.slots
+		return nil, err
+	}
+	return &boundedConn{Conn: c, release: sync.OnceFunc(func() { <-l.slots })}, nil
+}
+
+func (l *boundedListener) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return l.Listener.Close()
+}
+
+// boundedConn gives its slot back when it is closed.
+type boundedConn struct {
+	net.Conn
+	release func()
+}
+
+func (c *boundedConn) Close() error {
+	defer c.release()
+	return c.Conn.Close()
 }
 
 // serve answers on l until ctx ends.
 func (h *health) serve(ctx context.Context, l net.Listener) error {
-	s := &http.Server{Handler: h.handler(), ReadHeaderTimeout: httpHeaderTimeout, MaxHeaderBytes: httpHeaderBytes}
+	s := &http.Server{
+		Handler: h.handler(), ReadHeaderTimeout: httpHeaderTimeout, MaxHeaderBytes: httpHeaderBytes,
+		ReadTimeout: httpWholeTimeout, WriteTimeout: httpWholeTimeout, IdleTimeout: httpIdleTimeout,
+	}
 	stop := context.AfterFunc(ctx, func() { s.Close() })
 	defer stop()
 	if err := s.Serve(l); !errors.Is(err, http.ErrServerClosed) {
