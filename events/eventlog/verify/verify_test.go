@@ -160,3 +160,31 @@ func TestProblemsAreBounded(t *testing.T) {
 		t.Fatal(len(r.Problems), r.More, err)
 	}
 }
+
+// A record whose own hash is right and which does not follow the one before it
+// on its boundary is found, also where no signed checkpoint covers it: one that
+// names another sequence, and one that names another content.
+func TestFindsARecordThatDoesNotFollow(t *testing.T) {
+	b := events.SeatBoundary("local", "web")
+	for name, c := range map[string]struct {
+		expect uint64
+		prior  func(first events.Record) events.Hash
+	}{
+		"another sequence": {7, func(r events.Record) events.Hash { return r.Hash }},
+		"another content":  {1, func(events.Record) events.Hash { return events.Hash{1} }},
+	} {
+		l := memory.New()
+		first, err := l.Commit(t.Context(), logtest.Commit(1, b, 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _, err := events.Encode(logtest.Commit(2, b, c.expect), c.prior(first), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.AppendRaw(b, body)
+		if r, err := verify.Log(t.Context(), l, verify.Options{}); err != nil || r.OK() {
+			t.Errorf("%s: %+v %v", name, r, err)
+		}
+	}
+}

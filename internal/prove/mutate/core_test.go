@@ -12,6 +12,8 @@ var core = []mutant{
 		`case !s.Slot.Cleaned:`, `case false:`, "./aggregates", ""},
 	{"let a deadline go back (R30, scenario 31)", "aggregates/environment/fold.go",
 		`if s.Deadline == nil || e.Deadline.After(*s.Deadline) {`, `if true {`, "./aggregates", ""},
+	{"queue without a limit", "aggregates/environment/journal.go",
+		`case on == OnPlan && len(s.Queue) >= MaxQueue:`, `case false:`, "./aggregates", ""},
 	{"accept an extension that shortens a life (scenario 31)", "aggregates/plan.go",
 		`case !e.Arguments.ExtendTo.After(*until):`, `case false:`, "./aggregates", ""},
 	{"extend a life that is over (scenario 30)", "aggregates/plan.go",
@@ -63,7 +65,7 @@ var core = []mutant{
 	{"read an event of a newer version as if it were known (scenario 74)", "events/registry.go",
 		`if version > r.version {`, `if version > r.version+1 {`, "./events", ""},
 	{"believe the hash that a record states", "events/hash.go",
-		`return computed, ok && computed == stated`, `return computed, ok`, "./events", ""},
-	{"leave the boundary out of the chain's place", "events/eventlog/verify/verify.go",
+		`return computed, ok && computed == stated`, `return computed, ok && stated == stated`, "./events", ""},
+	{"miss a record that does not follow the one before it", "events/eventlog/verify/verify.go",
 		`if r.Broken == nil && (r.Previous != prior.sequence || r.Prior != prior.hash) {`, `if false {`, "./events/eventlog/verify", ""},
 }

@@ -18,7 +18,7 @@ var edge = []mutant{
 			b.dead = b.sync()
 		}`, `b.dead = b.sync()`, "./events/eventlog/barrier", ""},
 	{"take a replaced log for the remembered one (decision 6)", "events/eventlog/checkpoint/checkpoint.go",
-		`if r.Hash != c.Record {`, `if false {`, "./events/eventlog/checkpoint", ""},
+		`if r.Hash != c.Record {`, `if r.Hash.IsZero() {`, "./events/eventlog/checkpoint", ""},
 	{"take a stream that was made anew for the remembered one (decision 6)", "events/eventlog/checkpoint/checkpoint.go",
 		`case !created.Equal(c.Created):`, `case false:`, "./events/eventlog/checkpoint", ""},
 	{"believe a signature that does not hold", "events/eventlog/verify/verify.go",
@@ -27,9 +27,9 @@ var edge = []mutant{
 		`case c.signed.Chain != rep.Chain:`, `case false:`, "./events/eventlog/verify", ""},
 
 	{"signal a pid without its start time (scenario 53)", "providers/process/identity/identity.go",
-		`case start != c.StartTime || state == 'Z'`, `case state == 'Z'`, "./providers/process/identity", ""},
+		`case start != c.StartTime || state == 'Z'`, `case start == 0 || state == 'Z'`, "./providers/process/identity", ""},
 	{"signal a pid of another boot (scenario 53)", "providers/process/identity/identity.go",
-		`c.BootID != boot {`, `c.BootID == "" {`, "./providers/process/identity", ""},
+		`c.BootID != boot {`, `boot == "" {`, "./providers/process/identity", ""},
 	{"take a zombie for alive (scenario 54)", "providers/process/identity/identity.go",
 		`|| state == 'Z' || state == 'X' || h.exited(0):`, `|| state == 'X':`, "./providers/process/identity", ""},
 	{"take another request under an id for the same one (R27)", "providers/process/seatdir/journal.go",

@@ -67,8 +67,10 @@ func TestFingerprintTellsArgumentsApart(t *testing.T) {
 	b.Arguments.Grace = "1s"
 	c := a
 	c.Material = providers.Material{"key": []byte("x")}
-	if Fingerprint(a) == Fingerprint(b) || Fingerprint(a) != Fingerprint(c) {
-		t.Fatal("arguments must count and secrets must not")
+	d := a
+	d.Verb = events.VerbDestroy
+	if Fingerprint(a) == Fingerprint(b) || Fingerprint(a) == Fingerprint(d) || Fingerprint(a) != Fingerprint(c) {
+		t.Fatal("verb and arguments must count (R27), and secrets must not")
 	}
 }
 
