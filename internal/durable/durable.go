@@ -117,5 +117,8 @@ func TryLock(path string) (*Lock, error) {
 	return &Lock{f}, nil
 }
 
-// Unlock releases the lock.
-func (l *Lock) Unlock() error { return l.f.Close() }
+// Unlock releases the lock. Closing alone would not: a child that is being
+// started at this moment holds the open file until it has become its program.
+func (l *Lock) Unlock() error {
+	return errors.Join(syscall.Flock(int(l.f.Fd()), syscall.LOCK_UN), l.f.Close())
+}

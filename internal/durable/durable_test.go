@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"berth/events/fault"
@@ -88,4 +89,27 @@ func TestReplaceFailureLeavesNothing(t *testing.T) {
 	if left, _ := os.ReadDir(dir); len(left) != 1 || left[0].Name() != "a" {
 		t.Fatalf("left: %v", left)
 	}
+}
+
+// The lock is free when Unlock returns, whoever still has the file open: a
+// child between fork and exec shares it.
+func TestUnlockFreesWhatAChildHolds(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	l, err := TryLock(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shared, err := syscall.Dup(int(l.f.Fd()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Close(shared)
+	if err := l.Unlock(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := TryLock(path)
+	if err != nil {
+		t.Fatalf("after unlock: %v", err)
+	}
+	again.Unlock()
 }

@@ -110,7 +110,11 @@ func (e *endpoint) start() {
 
 func (e *endpoint) stop() {
 	e.t.Helper()
+	if e.cancel == nil {
+		return // it is stopped, or could not be started again
+	}
 	e.cancel()
+	e.cancel = nil
 	if err := <-e.ended; err != nil {
 		e.t.Errorf("serve: %v", err)
 	}
