@@ -48,7 +48,7 @@ var edge = []mutant{
 		`return known && (w.Epoch < seen ||`, `return known && (false ||`, "./providers/drill", "Epochs|Conformance"},
 
 	{"admit two spawns into the same room (R80)", "commands/plane/headroom.go",
-		`h.pending[uid] = pending{provider: plan.Provider, resources: plan.Resources}`, `_ = pending{}`, "./commands/plane", "Headroom"},
+		`h.pending[uid] = pending{provider: plan.Provider, resources: plan.Resources}`, `_ = pending{}`, "./commands/plane", "TestAdmitted"},
 	{"read a field that nobody knows (decision 24)", "commands/decode.go",
 		`json.RejectUnknownMembers(true)`, `json.RejectUnknownMembers(false)`, "./commands", ""},
 	{"fold a record twice", "projections/views.go",
