@@ -63,6 +63,12 @@ func newWatches() (*watches, error) {
 func (w *watches) add(id events.EnvironmentID, c events.Custody) error {
 	w.forget(id)
 	h, err := identity.Open(c)
+	if errors.Is(err, identity.ErrGone) {
+		// It ended before it could be watched: nobody else will tell of it.
+		w.mu.Lock()
+		w.tell(id)
+		w.mu.Unlock()
+	}
 	if err != nil {
 		return err
 	}
@@ -150,9 +156,7 @@ func (w *watches) loop() {
 				_, _ = unix.Wait4(s.pid, nil, unix.WNOHANG, nil)
 				continue
 			}
-			for sub := range w.subs {
-				sub.tell(s.id)
-			}
+			w.tell(s.id)
 		}
 		w.mu.Unlock()
 	}
@@ -175,6 +179,13 @@ func (w *watches) close() error {
 	}
 	<-w.done
 	return errors.Join(unix.Close(w.wake), unix.Close(w.epoll))
+}
+
+// tell passes an end on to every subscriber. The caller holds mu.
+func (w *watches) tell(id events.EnvironmentID) {
+	for sub := range w.subs {
+		sub.tell(id)
+	}
 }
 
 func (s *subscriber) tell(id events.EnvironmentID) {

@@ -4,6 +4,7 @@ package qemu
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -44,6 +45,9 @@ func (w *watches) ensure(id events.EnvironmentID, c events.Custody) error {
 		return nil
 	}
 	h, err := identity.Open(c)
+	if errors.Is(err, identity.ErrGone) {
+		w.tell(id) // it ended before it could be watched: nobody else will
+	}
 	if err != nil {
 		return err
 	}
@@ -62,14 +66,19 @@ func (w *watches) ensure(id events.EnvironmentID, c events.Custody) error {
 		if w.seats[id] == c {
 			delete(w.seats, id)
 		}
-		for sub := range w.subs {
-			select {
-			case sub <- id:
-			default: // a subscriber that far behind polls everything anyway
-			}
-		}
+		w.tell(id)
 	})
 	return nil
+}
+
+// tell passes an end on to every subscriber. The caller holds mu.
+func (w *watches) tell(id events.EnvironmentID) {
+	for sub := range w.subs {
+		select {
+		case sub <- id:
+		default: // a subscriber that far behind polls everything anyway
+		}
+	}
 }
 
 func (w *watches) close() error {
