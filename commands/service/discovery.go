@@ -21,7 +21,6 @@ import (
 // endpoint is one subscription of a command, as discovery tells of it.
 type endpoint struct {
 	info     micro.EndpointInfo
-	sub      *nats.Subscription
 	requests atomic.Uint64
 }
 
