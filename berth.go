@@ -62,7 +62,11 @@ type Manager struct {
 	listener net.Listener
 	writer   events.Writer
 	ready    chan struct{}
-	closers  []func() error // in the order of opening
+	// unwritable is closed when the embedded server takes no more writes; nil
+	// with an external one.
+	unwritable <-chan struct{}
+	giveUp     context.CancelFunc // ends what New does
+	closers    []func() error     // in the order of opening
 }
 
 // New opens everything that a manager stands on, and takes its place: when it
@@ -84,11 +88,14 @@ func New(ctx context.Context, o Options) (_ *Manager, err error) {
 			m.Close()
 		}
 	}()
+	ctx, giveUp := context.WithCancel(ctx)
+	m.giveUp = giveUp
+	m.onClose(func() error { giveUp(); return nil })
 	for _, step := range []func(context.Context) error{
 		m.openDir, m.openListener, m.openServer, m.openLog, m.openDrivers, m.openViews, m.register, m.openEngine,
 	} {
 		if err := step(ctx); err != nil {
-			return nil, err
+			return nil, m.orUnwritable(err)
 		}
 	}
 	return m, nil
@@ -130,6 +137,7 @@ func (m *Manager) openServer(ctx context.Context) (err error) {
 		if err := m.startServer(ctx); err != nil {
 			return err
 		}
+		m.watchWrites(ctx)
 	}
 	if m.nc == nil {
 		if m.nc, err = connect(ctx, m.srv, m.opts); err != nil {

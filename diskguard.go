@@ -1,6 +1,7 @@
 package berth
 
 import (
+	"context"
 	"sync"
 	"syscall"
 	"time"
@@ -59,4 +60,31 @@ func freeBytes(path string) (int64, error) {
 		return 0, err
 	}
 	return int64(s.Bavail) * int64(s.Bsize), nil
+}
+
+// watchWrites ends what New does when the embedded server takes no more
+// writes: a commit would be tried for minutes, and none can succeed.
+func (m *Manager) watchWrites(ctx context.Context) {
+	m.unwritable = m.srv.Unwritable()
+	go func() {
+		select {
+		case <-m.unwritable:
+			m.giveUp()
+		case <-ctx.Done():
+		}
+	}()
+}
+
+// orUnwritable is err, or the reason for it where the disk was full in the
+// middle of a write. A manager that can't record anything any more ends rather
+// than to answer nothing: environments and their deadlines go on, and the next
+// start takes them up.
+func (m *Manager) orUnwritable(err error) error {
+	select {
+	case <-m.unwritable:
+		return fault.New(fault.ResourceExhausted, "the log in %s met a write error and takes no more writes until the next start", m.dir.Path).
+			WithHint("see that the disk has space and can be written, then start again; environments go on, and nothing is lost")
+	default:
+		return err
+	}
 }

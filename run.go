@@ -31,6 +31,10 @@ func (m *Manager) Run(ctx context.Context) (err error) {
 	w.Go("http", func(ctx context.Context) error { return h.serve(ctx, m.listener) })
 	select {
 	case <-m.runner.Ready():
+	case <-m.unwritable:
+		stop()
+		w.Wait()
+		return m.orUnwritable(nil)
 	case <-ctx.Done():
 		stop()
 		w.Wait()
@@ -51,12 +55,15 @@ func (m *Manager) Run(ctx context.Context) (err error) {
 	close(m.ready)
 	m.logger.Info("ready", "instance", m.writer.Instance, "epoch", m.writer.Epoch, "sequence", m.runner.Sequence())
 
-	<-ctx.Done()
+	select {
+	case <-ctx.Done():
+	case <-m.unwritable:
+	}
 	m.drain()
 	stop()
 	w.Wait()
 	m.keeper.once(1)
-	return nil
+	return m.orUnwritable(nil)
 }
 
 // takeUp gives the engine what was unfinished or running when the last

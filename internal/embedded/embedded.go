@@ -53,8 +53,14 @@ type Options struct {
 // Server is a running server.
 type Server struct {
 	*server.Server
-	storeDir string
+	storeDir   string
+	unwritable <-chan struct{}
 }
+
+// Unwritable is closed when a stream met a write error, such as a full disk:
+// the server refuses all later writes to it, also when there is space again,
+// until it is started anew.
+func (s *Server) Unwritable() <-chan struct{} { return s.unwritable }
 
 // Start starts a server and waits until it serves, ctx ends or StartWait has
 // passed. The caller stops it with Stop.
@@ -94,7 +100,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 			return nil, errors.New("the embedded server did not become ready; see its log")
 		}
 	}
-	return &Server{Server: s, storeDir: o.StoreDir}, nil
+	return &Server{Server: s, storeDir: o.StoreDir, unwritable: log.unwritable}, nil
 }
 
 // Connect opens a connection that never leaves the process.

@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -9,17 +10,25 @@ import (
 
 // recorder passes the server's log on, if anybody wants it, and keeps the
 // first fatal message: an embedded server must not end the process, but Start
-// has to know that it gave up.
+// has to know that it gave up. It also tells of the first write error: the
+// server has no other word for it that does not have to be asked for.
 type recorder struct {
-	to    server.Logger // may be nil
-	once  sync.Once
-	fatal chan struct{}
-	text  string // written before fatal is closed
+	to         server.Logger // may be nil
+	once       sync.Once
+	fatal      chan struct{}
+	text       string // written before fatal is closed
+	torn       sync.Once
+	unwritable chan struct{}
 }
+
+// writeError is in the message of a stream that takes no more writes.
+const writeError = "critical write error"
 
 var _ server.Logger = (*recorder)(nil)
 
-func newRecorder(to server.Logger) *recorder { return &recorder{to: to, fatal: make(chan struct{})} }
+func newRecorder(to server.Logger) *recorder {
+	return &recorder{to: to, fatal: make(chan struct{}), unwritable: make(chan struct{})}
+}
 
 func (r *recorder) Fatalf(format string, v ...any) {
 	r.once.Do(func() {
@@ -30,6 +39,9 @@ func (r *recorder) Fatalf(format string, v ...any) {
 }
 
 func (r *recorder) Errorf(format string, v ...any) {
+	if strings.Contains(format, writeError) {
+		r.torn.Do(func() { close(r.unwritable) })
+	}
 	if r.to != nil {
 		r.to.Errorf(format, v...)
 	}
