@@ -14,7 +14,7 @@ import (
 
 // Limits of what a shelf keeps folded, in boundaries of each kind.
 const (
-	DefaultPages     = 2048
+	DefaultPages     = 1024
 	instancePages    = 64
 	environmentPages = 256
 )
