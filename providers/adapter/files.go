@@ -202,26 +202,12 @@ func (d *Driver) ReadFile(_ context.Context, id events.EnvironmentID, ref, file 
 // writeFile writes a file whole or not at all, durably, and returns its length
 // and SHA-256. More than most bytes are refused.
 func writeFile(to string, most int64, fill func(io.Writer) error) (int64, string, error) {
-	f, err := os.CreateTemp(filepath.Dir(to), ".berth-*.part")
-	if err != nil {
-		return 0, "", err
-	}
-	defer os.Remove(f.Name())
 	h := sha256.New()
-	cw := &counted{w: io.MultiWriter(f, h), most: most}
-	err = fill(cw)
-	if err == nil {
-		err = f.Sync()
-	}
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), to)
-	}
-	if err == nil {
-		err = durable.SyncDir(filepath.Dir(to))
-	}
+	cw := &counted{most: most}
+	err := durable.Replace(to, 0o600, func(w io.Writer) error {
+		cw.w = io.MultiWriter(w, h)
+		return fill(cw)
+	})
 	return cw.n, hex.EncodeToString(h.Sum(nil)), err
 }
 
