@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -167,13 +166,9 @@ func target(to string, dry bool) (string, error) {
 // fetch downloads an accepted file, verifies it again, and moves it to its
 // place when it is whole; a failure leaves what was there.
 func (a *app) fetch(ctx context.Context, l *link, r commands.OperationResult, path string) error {
-	shown := time.Now()
-	file, err := l.Download(ctx, r.GoalID, path, func(done, total int64) {
-		if now := time.Now(); now.Sub(shown) >= time.Second {
-			shown = now
-			a.say("%s of %s", humanSize(done), humanSize(total))
-		}
-	})
+	p := a.progress()
+	file, err := l.Download(ctx, r.GoalID, path, p.at)
+	p.end()
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -16,18 +17,25 @@ import (
 	"berth/internal/durable"
 	"berth/internal/steady"
 	"berth/providers"
+	"berth/providers/docker"
 	"berth/providers/drill"
 	"berth/providers/hosted/server"
 	"berth/providers/process"
 	"berth/providers/qemu"
 )
 
+// drillName is the simulated provider's.
+const drillName = "drill"
+
+// engineLimit bounds the first question to a Docker Engine.
+const engineLimit = 10 * time.Second
+
 // endpointName is the file in which a served provider says where it is.
 const endpointName = "endpoint.json"
 
 type serveFlags struct {
-	provider, dir, listen, bearer, script string
-	tls                                   server.TLS
+	provider, dir, listen, bearer, script, socket string
+	tls                                           server.TLS
 }
 
 // served is what a served provider prints and keeps in endpointName.
@@ -52,7 +60,7 @@ both they show both. TLS is 1.3. GET /openapi.json is the protocol.`,
 		RunE:    func(c *cobra.Command, _ []string) error { return startFailure(a.provide(c.Context(), f)) },
 	}
 	fl := c.Flags()
-	fl.StringVar(&f.provider, "provider", process.Name, "what is served: process, qemu or drill")
+	fl.StringVar(&f.provider, "provider", process.Name, "what is served: process, qemu, docker or drill")
 	fl.StringVar(&f.dir, "dir", "", "directory of the provider and its journal")
 	fl.StringVar(&f.listen, "listen", "127.0.0.1:7443", "where to listen; port 0 picks a free one, which endpoint.json in the directory tells")
 	fl.StringVar(&f.tls.CertFile, "cert", "", "certificate of the provider, PEM")
@@ -60,6 +68,7 @@ both they show both. TLS is 1.3. GET /openapi.json is the protocol.`,
 	fl.StringVar(&f.tls.ClientCAFile, "client-ca", "", "authority of the managers' certificates, PEM")
 	fl.StringVar(&f.bearer, "bearer-file", "", "file with the bearer that managers show")
 	fl.StringVar(&f.script, "script", "", "script of faults for drill")
+	fl.StringVar(&f.socket, "socket", "", "unix socket of the Docker Engine, for docker (default "+docker.DefaultSocket+")")
 	for _, name := range []string{"dir", "cert", "key"} {
 		_ = c.MarkFlagRequired(name) // only fails for a flag that is not there
 	}
@@ -81,7 +90,7 @@ func (a *app) provide(ctx context.Context, f serveFlags) error {
 		return usage("--dir %s can't be made", dir)
 	}
 	clock := steady.New()
-	driver, err := openServed(f, dir, clock)
+	driver, err := openServed(ctx, f, dir, clock)
 	if err != nil {
 		return err
 	}
@@ -122,22 +131,26 @@ func (a *app) tellServed(dir string, e served) error {
 	})
 }
 
-func openServed(f serveFlags, dir string, clock *steady.Clock) (providers.Driver, error) {
+// openServed opens the driver that is served; failed-precondition says what
+// this machine lacks for it.
+func openServed(ctx context.Context, f serveFlags, dir string, clock *steady.Clock) (providers.Driver, error) {
+	if f.script != "" && f.provider != drillName {
+		return nil, usage("--script is for --provider drill")
+	}
+	if f.socket != "" && f.provider != docker.Name {
+		return nil, usage("--socket is for --provider docker")
+	}
 	switch f.provider {
 	case process.Name:
-		if f.script != "" {
-			return nil, usage("--script is for --provider drill")
-		}
 		return process.New(process.Config{Dir: filepath.Join(dir, "seats"), Clock: clock.Now, Hide: []string{dir}})
 	case qemu.Name:
-		if f.script != "" {
-			return nil, usage("--script is for --provider drill")
-		}
 		if err := qemu.Available(); err != nil {
 			return nil, badSpec("--provider qemu", err)
 		}
 		return qemu.New(qemu.Config{Dir: filepath.Join(dir, "machines"), Clock: clock.Now})
-	case "drill":
+	case docker.Name:
+		return openEngine(ctx, f, dir, clock)
+	case drillName:
 		var script drill.Script
 		if f.script != "" {
 			raw, err := readInput(f.script, drill.MaxScriptBytes)
@@ -150,5 +163,22 @@ func openServed(f serveFlags, dir string, clock *steady.Clock) (providers.Driver
 		}
 		return drill.Open(drill.Config{Dir: filepath.Join(dir, "drill"), Script: script, Clock: clock.Now})
 	}
-	return nil, usage("--provider %q is not valid: process, qemu or drill", clip(f.provider))
+	return nil, usage("--provider %q is not valid: process, qemu, docker or drill", clip(f.provider))
+}
+
+// openEngine serves containers only where an engine answers: a provider that
+// can do nothing would be found out by its managers, one refusal at a time.
+func openEngine(ctx context.Context, f serveFlags, dir string, clock *steady.Clock) (providers.Driver, error) {
+	d, err := docker.Open(docker.Config{Dir: filepath.Join(dir, "docker"), Socket: f.socket, Clock: clock.Now})
+	if err != nil {
+		return nil, badSpec("--provider docker", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, engineLimit)
+	defer cancel()
+	if _, err := d.HostFacts(ctx); err != nil {
+		_ = d.Close() // it did nothing yet; the engine's failure is the one to tell
+		return nil, fault.New(fault.FailedPrecondition, "--provider docker: no engine answers: %s", fault.From(err).Message).
+			WithHint("start the Docker Engine, or name its socket with --socket")
+	}
+	return d, nil
 }
