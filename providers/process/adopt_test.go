@@ -64,7 +64,7 @@ func TestAdoptAfterTheManagerIsKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	orders = []byte(strings.Replace(string(orders), `"Material":"[redacted]"`, `"Material":null`, 1))
-	cmd := exec.Command(r.d.cfg.Self, standInRole)
+	cmd := exec.Command(r.d.Self, standInRole)
 	cmd.Stdin = strings.NewReader(string(orders))
 	out, err := cmd.Output()
 	var ee *exec.ExitError
@@ -75,7 +75,7 @@ func TestAdoptAfterTheManagerIsKilled(t *testing.T) {
 	if found.Verdict != providers.Landed || found.Facts.Custody == nil {
 		t.Fatalf("the start of the killed manager: %+v", found)
 	}
-	f, err := r.d.Adopt(r.context(), id, r.d.ref(id), found.Facts.Custody)
+	f, err := r.d.Adopt(r.context(), id, r.d.Ref(id), found.Facts.Custody)
 	if err != nil || f.State != events.StateRunning || f.Incarnation != found.Facts.Incarnation {
 		t.Fatalf("adopting: %+v, %v", f, err)
 	}
@@ -95,7 +95,7 @@ func TestAdoptAfterTheManagerIsKilled(t *testing.T) {
 func ident(r *rig, id events.EnvironmentID) seatdir.Ident {
 	r.Helper()
 	var i seatdir.Ident
-	if err := r.d.seat(id).ReadJSON(seatdir.FileIdent, &i); err != nil {
+	if err := r.d.Seat(id).ReadJSON(seatdir.FileIdent, &i); err != nil {
 		r.Fatal(err)
 	}
 	return i
@@ -160,10 +160,10 @@ func TestAReusedPIDIsNotTouched(t *testing.T) {
 	i := ident(r, id)
 	i.Custodian.PID, i.Seat.PID = who.PID, who.PID
 	i.Custodian.StartTime, i.Seat.StartTime = who.StartTime-1, who.StartTime-1
-	if err := r.d.seat(id).WriteJSON(seatdir.FileIdent, i); err != nil {
+	if err := r.d.Seat(id).WriteJSON(seatdir.FileIdent, i); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Remove(r.d.seat(id).File(seatdir.FileExit)); err != nil {
+	if err := os.Remove(r.d.Seat(id).File(seatdir.FileExit)); err != nil {
 		t.Fatal(err)
 	}
 	if f := r.inspect(id); f.State != events.StateStopped {
@@ -181,7 +181,7 @@ func TestTheCustodianEnforcesTheLifetime(t *testing.T) {
 	r := newRig(t)
 	far := time.Now().Add(time.Hour)
 	id, f := r.running(r.plan("trap '' TERM; sleep 600"), func(op *providers.Operation) { op.Expires = &far })
-	dir := r.d.seat(id)
+	dir := r.d.Seat(id)
 	var dl seatdir.Deadline
 	if err := dir.ReadJSON(seatdir.FileDeadline, &dl); err != nil {
 		t.Fatal(err)
@@ -221,16 +221,16 @@ func TestDestroyGoesOnAfterAKill(t *testing.T) {
 	for _, gone := range [][]string{nil, {seatdir.FileExit}, {seatdir.FileIdent}, {seatdir.FileStart, seatdir.FileExit, seatdir.DirHome}} {
 		r := newRig(t)
 		id, _ := r.running(r.plan("sleep 600"))
-		dir := r.d.seat(id)
+		dir := r.d.Seat(id)
 		op := r.op(id, events.VerbDestroy)
 		r.must(r.op(id, events.VerbStop))
 		j, err := dir.LoadJournal()
 		if err != nil {
 			t.Fatal(err)
 		}
-		c := &call{d: r.d, op: op, dir: dir, j: j}
 		j.Phase = seatdir.PhaseDestroying
-		if err := c.record(seatdir.Entry{Standing: seatdir.Begun}); err != nil {
+		j.Set(seatdir.Entry{Operation: op.ID, Verb: op.Verb, Fingerprint: seatdir.Fingerprint(op), Standing: seatdir.Begun})
+		if err := dir.SaveJournal(j); err != nil {
 			t.Fatal(err)
 		}
 		for _, name := range gone {
@@ -255,7 +255,7 @@ func TestWithoutAnIdentTheSeatHasEnded(t *testing.T) {
 	id, _ := r.running(r.plan("sleep 600"))
 	r.must(r.op(id, events.VerbStop))
 	for _, name := range []string{seatdir.FileExit, seatdir.FileIdent} {
-		if err := os.Remove(r.d.seat(id).File(name)); err != nil {
+		if err := os.Remove(r.d.Seat(id).File(name)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -23,7 +23,7 @@ func TestTheTerminalIsReachable(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	id, f := r.running(r.plan(`echo ready; read x; echo "got $x"; stty size; exit 5`))
-	dir := r.d.seat(id)
+	dir := r.d.Seat(id)
 	r.untilLog(id, "ready")
 	ask := func(q custodian.Request) error {
 		_, err := custodian.Ask(r.context(), dir, *f.Custody, q)
@@ -53,7 +53,7 @@ func TestACustodianRefusesWhatItDoesNotKnow(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	id, f := r.running(r.plan("sleep 600"))
-	dir := r.d.seat(id)
+	dir := r.d.Seat(id)
 	for _, q := range []custodian.Request{
 		{Ask: "fork"}, {Ask: custodian.AskResize}, {Ask: custodian.AskResize, Rows: 1001, Cols: 80},
 		{Ask: custodian.AskInput, Data: make([]byte, custodian.MaxInput+1)},
@@ -78,7 +78,7 @@ func TestAHoldEndsWithItsConnection(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	id, f := r.running(r.plan(`while :; do echo tick; sleep 0.02; done`))
-	dir := r.d.seat(id)
+	dir := r.d.Seat(id)
 	r.untilLog(id, "tick")
 	c, err := custodian.Dial(r.context(), dir, *f.Custody)
 	if err != nil {
@@ -119,7 +119,7 @@ func TestLogsFollowUntilTheSeatEnds(t *testing.T) {
 		t.Fatalf("%q, %v", line, err)
 	}
 	f := r.inspect(id)
-	if _, err := custodian.Ask(r.context(), r.d.seat(id), *f.Custody, custodian.Request{Ask: custodian.AskInput, Data: []byte("\n")}); err != nil {
+	if _, err := custodian.Ask(r.context(), r.d.Seat(id), *f.Custody, custodian.Request{Ask: custodian.AskInput, Data: []byte("\n")}); err != nil {
 		t.Fatal(err)
 	}
 	rest, err := io.ReadAll(br)

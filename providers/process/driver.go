@@ -4,18 +4,14 @@ package process
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
 	"berth/events"
-	"berth/events/fault"
 	"berth/providers"
+	"berth/providers/process/custodian"
 	"berth/providers/process/image"
-	"berth/providers/process/seatdir"
+	"berth/providers/seat"
 )
 
 // Name is the name under which the driver registers.
@@ -26,11 +22,9 @@ const imagesDir = ".images"
 
 // Limits of the driver.
 const (
-	MaxSeats        = 4096           // directories with a life in them
-	ExtendStep      = 24 * time.Hour // the most that one extend adds (R28)
-	DefaultGrace    = 10 * time.Second
-	MaxMaterial     = 64 // pieces of staged material
-	MaxMaterialSize = 1 << 20
+	MaxSeats       = 4096 // directories with a life in them
+	MaxCheckpoints = 64   // of one seat
+	MaxFiles       = 64   // exported ones of one seat
 )
 
 // Config is what a driver is made with.
@@ -54,9 +48,9 @@ type Config struct {
 // Driver is the process provider. It holds no state of environments: that is
 // in the seats directory and in the processes themselves.
 type Driver struct {
-	cfg     Config
-	host    string
-	watches *watches
+	*seat.Base
+	hide   []string
+	tryout func(ctx context.Context) Host
 
 	mu     sync.Mutex
 	probed Host
@@ -72,117 +66,25 @@ var (
 // New makes a driver over a seats directory. It starts nothing and looks at
 // no seat; what runs is taken up by Adopt.
 func New(cfg Config) (*Driver, error) {
-	if cfg.Dir == "" || !filepath.IsAbs(cfg.Dir) {
-		return nil, fault.New(fault.BadRequest, "seats directory %q: an absolute path", cfg.Dir)
-	}
-	if cfg.Clock == nil {
-		cfg.Clock = time.Now
-	}
-	if cfg.Self == "" {
-		self, err := os.Executable()
-		if err != nil {
-			return nil, fmt.Errorf("finding our own program: %w", err)
-		}
-		cfg.Self = self
-	}
-	// Passable for seats, whose user is another one; not listable.
-	if err := os.MkdirAll(cfg.Dir, 0o711); err != nil {
-		return nil, fault.New(fault.FailedPrecondition, "seats directory: %s", err)
-	}
-	real, err := filepath.EvalSymlinks(cfg.Dir)
-	if err != nil {
-		return nil, fault.New(fault.FailedPrecondition, "seats directory: %s", err)
-	}
-	cfg.Dir = real
-	host, err := os.Hostname()
-	if err != nil {
-		return nil, fmt.Errorf("reading the host's name: %w", err)
-	}
-	w, err := newWatches()
+	d := &Driver{hide: cfg.Hide, tryout: cfg.Probe}
+	base, err := seat.New(seat.Config{Dir: cfg.Dir, Self: cfg.Self, SelfEnv: cfg.SelfEnv, Clock: cfg.Clock}, seat.Kind{
+		Name: Name, Holder: "custodian", Role: custodian.Role,
+		// Few threads and a small heap: one custodian lives per seat.
+		Env:            append([]string{"PATH=" + defaultPath, "GOMAXPROCS=2", "GOGC=50"}, roleEnv...),
+		Mode:           0o711, // passable for seats, whose user is another one; not listable
+		Captures:       []events.ProviderState{events.StateCreating, events.StateRunning, events.StatePaused, events.StateStopped},
+		MaxCheckpoints: MaxCheckpoints, MaxFiles: MaxFiles, CaptureExt: ".tar", ExportExt: ".tar",
+		Network: resolved, Provision: d.provision, Start: d.startOf, Checkpoint: d.checkpoint,
+	})
 	if err != nil {
 		return nil, err
 	}
-	return &Driver{cfg: cfg, host: host, watches: w}, nil
+	d.Base = base
+	return d, nil
 }
-
-// Name is "process".
-func (d *Driver) Name() string { return Name }
-
-// Close releases what the driver holds. Custodians and seats go on.
-func (d *Driver) Close() error { return d.watches.close() }
 
 // DescribeImage answers about template `host` or an OCI image in this host's
 // files (R16-R20).
 func (d *Driver) DescribeImage(ctx context.Context, im events.Image) (events.ImageDescription, error) {
 	return image.Describe(ctx, im)
-}
-
-// List names the seats directory's environments (R92: evidence for a person).
-func (d *Driver) List(ctx context.Context) ([]providers.Listed, error) {
-	entries, err := os.ReadDir(d.cfg.Dir)
-	if err != nil {
-		return nil, fault.New(fault.Unavailable, "seats directory: %s", err)
-	}
-	var out []providers.Listed
-	for _, e := range entries {
-		id, err := events.ParseEnvironmentID(e.Name())
-		if err != nil {
-			continue
-		}
-		if err := ctx.Err(); err != nil {
-			return nil, err
-		}
-		j, err := d.seat(id).LoadJournal()
-		if err != nil || j.Phase == seatdir.PhaseNone || j.Phase == seatdir.PhaseDestroyed {
-			continue
-		}
-		state := events.StateUnknown
-		if f, err := d.observe(ctx, d.seat(id), j, false); err == nil {
-			state = f.State
-		}
-		out = append(out, providers.Listed{Environment: id, Ref: j.Ref, State: state})
-	}
-	return out, nil
-}
-
-func (d *Driver) seat(id events.EnvironmentID) seatdir.Dir { return seatdir.In(d.cfg.Dir, id) }
-
-func (d *Driver) now() time.Time { return events.MillisUTC(d.cfg.Clock()) }
-
-// ref is the reference that this driver binds at reserve. It names the host,
-// because the seat can't be anywhere else.
-func (d *Driver) ref(id events.EnvironmentID) string {
-	return fmt.Sprintf("process:%s:%s", d.host, id)
-}
-
-// known loads the journal of an environment that the driver has and whose
-// reference is ref; an empty ref matches before the reservation.
-func (d *Driver) known(id events.EnvironmentID, ref string) (seatdir.Dir, *seatdir.Journal, error) {
-	dir := d.seat(id)
-	if _, err := events.ParseEnvironmentID(string(id)); err != nil {
-		return dir, nil, err
-	}
-	j, err := dir.LoadJournal()
-	switch {
-	case err != nil:
-		return dir, nil, fault.New(fault.Unavailable, "journal of environment %s: %s", id, err)
-	case j.Phase == seatdir.PhaseNone:
-		return dir, nil, fault.New(fault.NotFound, "this host has no environment %s", id)
-	case ref != "" && ref != j.Ref:
-		return dir, nil, fault.New(fault.NotFound, "environment %s is %s here, not the reference asked for", id, j.Ref)
-	}
-	return dir, j, nil
-}
-
-// seen turns any error into a fault that says what it was about.
-func seen(what string, id events.EnvironmentID, err error) *fault.Error {
-	var f *fault.Error
-	if errors.As(err, &f) {
-		return f
-	}
-	code := fault.Unavailable
-	if errors.Is(err, context.DeadlineExceeded) {
-		code = fault.DeadlineExceeded
-	}
-	return fault.New(code, "%s of environment %s: %s", what, id, err).WithOutcome(fault.Unknown)
 }

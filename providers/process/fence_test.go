@@ -12,6 +12,7 @@ import (
 	"berth/events/fault"
 	"berth/providers"
 	"berth/providers/process/seatdir"
+	"berth/providers/seat"
 )
 
 // R27, R86: one id is one operation, whatever happens in between.
@@ -74,20 +75,20 @@ func TestAnExcludedStartNeverLands(t *testing.T) {
 	r := newRig(t)
 	id := r.provisioned(r.plan("echo ran"))
 	op := r.op(id, events.VerbStart)
-	dir := r.d.seat(id)
+	dir := r.d.Seat(id)
 	j, err := dir.LoadJournal()
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &call{d: r.d, op: op, dir: dir, j: j}
-	s, err := c.startOf(r.context())
+	s, err := r.d.startOf(r.context(), &seat.Call{Op: op, Dir: dir, J: j})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := dir.WriteJSON(seatdir.FileStart, s); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.record(seatdir.Entry{Standing: seatdir.Begun}); err != nil {
+	j.Set(seatdir.Entry{Operation: op.ID, Verb: op.Verb, Fingerprint: seatdir.Fingerprint(op), Standing: seatdir.Begun})
+	if err := dir.SaveJournal(j); err != nil {
 		t.Fatal(err)
 	}
 	if f := r.d.Reconcile(r.context(), op); f.Verdict != providers.Open {
@@ -96,7 +97,7 @@ func TestAnExcludedStartNeverLands(t *testing.T) {
 	if f := r.d.Exclude(r.context(), op); f.Verdict != providers.Excluded {
 		t.Fatalf("excluding: %+v", f)
 	}
-	rep, err := r.d.spawn(r.context(), dir)
+	rep, err := r.d.Spawn(r.context(), dir)
 	if err != nil || rep.Fault == nil || rep.Fault.Outcome != fault.NotExecuted {
 		t.Fatalf("the custodian started all the same: %+v, %v", rep, err)
 	}
@@ -165,7 +166,7 @@ func TestRefusalsExecuteNothing(t *testing.T) {
 	if out := r.do(bad); out.Kind != providers.Refused {
 		t.Errorf("a grace beyond the limit: %+v", out)
 	}
-	if _, err := os.Stat(r.d.seat(none).Path); !errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Stat(r.d.Seat(none).Path); !errors.Is(err, os.ErrNotExist) {
 		t.Error("a refusal left a directory")
 	}
 	wrong := r.op(id, events.VerbStop)

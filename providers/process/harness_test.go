@@ -67,7 +67,7 @@ func newRig(t *testing.T, change ...func(*Config)) *rig {
 // cleanup destroys what is left and proves that nothing stays behind.
 func (r *rig) cleanup() {
 	for _, id := range r.ids {
-		if said, _ := os.ReadFile(r.d.seat(id).File(seatdir.FileStderr)); len(said) > 0 {
+		if said, _ := os.ReadFile(r.d.Seat(id).File(seatdir.FileStderr)); len(said) > 0 {
 			r.Errorf("a custodian complained: %s", said) // a panic, a data race
 		}
 		r.do(r.op(id, events.VerbDestroy))
@@ -115,7 +115,7 @@ func (r *rig) must(op providers.Operation) events.Facts {
 	r.Helper()
 	out := r.do(op)
 	if out.Kind != providers.Done {
-		log, _ := os.ReadFile(r.d.seat(op.Environment).File(seatdir.FileStderr))
+		log, _ := os.ReadFile(r.d.Seat(op.Environment).File(seatdir.FileStderr))
 		r.Fatalf("%s: %s, %v; custodian: %s", op.Verb, out.Kind, out.Fault, log)
 	}
 	if err := providers.CheckFacts(op, out.Facts); err != nil {

@@ -28,11 +28,11 @@ func (d *Driver) HostFacts(ctx context.Context) (events.HostFacts, error) {
 	}
 	mem, err := memoryMiB()
 	if err != nil {
-		return events.HostFacts{}, fault.New(fault.Unavailable, "memory of host %s: %s", d.host, err)
+		return events.HostFacts{}, fault.New(fault.Unavailable, "memory of host %s: %s", d.Host, err)
 	}
 	var fs unix.Statfs_t
-	if err := unix.Statfs(d.cfg.Dir, &fs); err != nil {
-		return events.HostFacts{}, fault.New(fault.Unavailable, "disk of host %s: %s", d.host, err)
+	if err := unix.Statfs(d.Dir, &fs); err != nil {
+		return events.HostFacts{}, fault.New(fault.Unavailable, "disk of host %s: %s", d.Host, err)
 	}
 	cpus, err := events.ParseQuantity(strconv.Itoa(runtime.NumCPU()))
 	if err != nil {
@@ -40,13 +40,13 @@ func (d *Driver) HostFacts(ctx context.Context) (events.HostFacts, error) {
 	}
 	_, kvm := os.Stat("/dev/kvm")
 	return events.HostFacts{
-		Host: d.host, Architecture: runtime.GOARCH, OS: runtime.GOOS,
+		Host: d.Host, Architecture: runtime.GOARCH, OS: runtime.GOOS,
 		Engines: []events.Engine{{Name: Name}},
 		KVM:     events.KVM{Present: kvm == nil},
 		Allocatable: events.HostCapacity{
 			CPUs: cpus, MemoryMiB: mem * hostShare / 100, DiskGiB: int64(fs.Bavail) * fs.Bsize >> 30, Slots: MaxSeats,
 		},
-		ObservedAt: d.now(),
+		ObservedAt: d.Now(),
 	}, nil
 }
 

@@ -133,7 +133,7 @@ func TestASeatFromAnImage(t *testing.T) {
 		if strings.Contains(got, "WRITABLE") || strings.Contains(got, "HOST") {
 			t.Errorf("the seat is not confined to its image: %q", got)
 		}
-		j, err := r.d.seat(id).LoadJournal()
+		j, err := r.d.Seat(id).LoadJournal()
 		if err != nil || !strings.HasPrefix(j.Digest, "sha256:") {
 			t.Errorf("the digest is not recorded: %q, %v", j.Digest, err)
 		}

@@ -13,6 +13,7 @@ import (
 	"berth/providers"
 	"berth/providers/process/cgroup"
 	"berth/providers/process/seatdir"
+	"berth/providers/seat"
 )
 
 // What a seat sees: its own processes, a read-only system, a private home and
@@ -52,7 +53,7 @@ stat -c %u:%g $HOME | sed s/^/own=/; cat $BERTH_MATERIAL/key | tr a-z A-Z | sed 
 		t.Logf("%s", got)
 	}
 	// R54, R55: the bytes are in no file but the staged one.
-	_ = filepath.WalkDir(r.d.seat(id).Path, func(q string, e os.DirEntry, err error) error {
+	_ = filepath.WalkDir(r.d.Seat(id).Path, func(q string, e os.DirEntry, err error) error {
 		if err != nil || !e.Type().IsRegular() || filepath.Base(filepath.Dir(q)) == seatdir.DirMaterial {
 			return nil
 		}
@@ -95,7 +96,7 @@ func TestWithoutIsolation(t *testing.T) {
 	p.Options = map[string]string{OptionIsolation: "none", OptionLimits: "none"}
 	id, _ := r.running(p)
 	got := r.untilLog(id, "home=")
-	if strings.Contains(got, "pid=1 ") || !strings.Contains(got, r.d.seat(id).File(seatdir.DirHome)) {
+	if strings.Contains(got, "pid=1 ") || !strings.Contains(got, r.d.Seat(id).File(seatdir.DirHome)) {
 		t.Fatalf("the seat says %q", got)
 	}
 	r.must(r.op(id, events.VerbPause)) // without a freezer
@@ -155,7 +156,7 @@ func TestPreflightRefuses(t *testing.T) {
 			if failed != (c.fails != "") || f.Name != c.fails {
 				t.Fatalf("failed check %+v, want %q", f, c.fails)
 			}
-			if !failed && (!got.Capabilities.Custody || got.Capabilities.MemoryCheckpoint || got.Capabilities.Extend.StepMs != ExtendStep.Milliseconds()) {
+			if !failed && (!got.Capabilities.Custody || got.Capabilities.MemoryCheckpoint || got.Capabilities.Extend.StepMs != seat.ExtendStep.Milliseconds()) {
 				t.Fatalf("capabilities: %+v", got.Capabilities)
 			}
 		})

@@ -19,6 +19,7 @@ import (
 	"berth/events"
 	"berth/events/fault"
 	"berth/providers"
+	"berth/providers/seat"
 )
 
 // loop writes for ever, from a file in the private home.
@@ -76,7 +77,7 @@ func TestAWholeLife(t *testing.T) {
 	if s := r.inspect(id).State; s != events.StateAbsent {
 		t.Fatalf("after a destroy: %s", s)
 	}
-	entries, _ := os.ReadDir(r.d.seat(id).Path)
+	entries, _ := os.ReadDir(r.d.Seat(id).Path)
 	if len(entries) != 2 {
 		t.Fatalf("the tombstone holds %v", entries)
 	}
@@ -90,7 +91,7 @@ func checkExport(r *rig, id events.EnvironmentID, cp events.Checkpoint) {
 	ex := r.op(id, events.VerbExport)
 	ex.Arguments = events.Arguments{CheckpointID: cp.ID, MaxBytes: cp.ByteLength}
 	f := r.must(ex).File
-	rc, err := r.d.ReadFile(r.context(), id, r.d.ref(id), f.ID, 0)
+	rc, err := r.d.ReadFile(r.context(), id, r.d.Ref(id), f.ID, 0)
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -164,11 +165,7 @@ func TestAnExitIsProvedAndTold(t *testing.T) {
 		_ = r.d.Watch(ctx, func(id events.EnvironmentID) { told <- id })
 	}()
 	defer func() { cancel(); <-watched }()
-	r.until("the watch", func() bool {
-		r.d.watches.mu.Lock()
-		defer r.d.watches.mu.Unlock()
-		return len(r.d.watches.subs) == 1
-	})
+	r.until("the watch", func() bool { return r.d.Watchers() == 1 })
 	id, _ := r.running(r.plan("echo bye; sleep 300 & exit 7"))
 	f := r.untilState(id, events.StateStopped)
 	if f.ExitCode == nil || *f.ExitCode != 7 || f.StoppedAt == nil || f.Custody != nil {
@@ -243,10 +240,10 @@ func TestExtend(t *testing.T) {
 	if got := extend(end); !got.Equal(end.Add(time.Hour)) {
 		t.Fatalf("shortened to %s", got)
 	}
-	if got := extend(end.Add(1000 * time.Hour)); !got.Equal(end.Add(time.Hour + ExtendStep)) {
+	if got := extend(end.Add(1000 * time.Hour)); !got.Equal(end.Add(time.Hour + seat.ExtendStep)) {
 		t.Fatalf("beyond the step: %s", got)
 	}
-	if got := r.inspect(id).ExpiresAt; !got.Equal(end.Add(time.Hour + ExtendStep)) {
+	if got := r.inspect(id).ExpiresAt; !got.Equal(end.Add(time.Hour + seat.ExtendStep)) {
 		t.Fatalf("observed: %s", got)
 	}
 	free, _ := r.running(r.plan("sleep 600"))

@@ -20,6 +20,7 @@ import (
 	"berth/providers/process/image"
 	"berth/providers/process/seatdir"
 	"berth/providers/process/stage"
+	"berth/providers/seat"
 )
 
 // The options that a plan may carry; everything else is refused (R88).
@@ -61,6 +62,16 @@ func choices(p events.Plan) (choice, error) {
 	return c, nil
 }
 
+// resolved is the network that a plan resolves to (R23); empty for one that the preflight
+// refused.
+func resolved(p events.Plan) string {
+	c, err := choices(p)
+	if err != nil {
+		return ""
+	}
+	return c.network
+}
+
 // treeName is the name of an unpacked image in the images directory.
 func treeName(j *seatdir.Journal) string {
 	return fmt.Sprintf("%s-%d", strings.ReplaceAll(j.Digest, ":", "-"), j.IDBase)
@@ -77,7 +88,7 @@ func limitsOf(r events.Resources) cgroup.Limits {
 // Preflight probes what the plan would get on this host (R1-R12). Every
 // shortfall is a failed check or a false capability.
 func (d *Driver) Preflight(ctx context.Context, plan events.Plan) (providers.Preflight, error) {
-	p := providers.Preflight{ProbedAt: d.now()}
+	p := providers.Preflight{ProbedAt: d.Now()}
 	check := func(name string, ok bool, detail string, args ...any) {
 		p.Checks = append(p.Checks, events.Check{Name: name, OK: ok, Detail: fmt.Sprintf(detail, args...)})
 	}
@@ -102,7 +113,7 @@ func (d *Driver) Preflight(ctx context.Context, plan events.Plan) (providers.Pre
 	}
 	p.Capabilities = events.Capabilities{
 		Custody: true, ColdCheckpoint: true, PauseKeepsMemory: true, Export: true, DurableSeatHome: true,
-		Extend: events.ExtendLimit{StepMs: ExtendStep.Milliseconds()},
+		Extend: events.ExtendLimit{StepMs: seat.ExtendStep.Milliseconds()},
 	}
 	return p, nil
 }
@@ -133,7 +144,7 @@ func (d *Driver) checkImage(ctx context.Context, plan events.Plan, ch choice, ch
 		switch {
 		case err != nil:
 			check("command", false, "%s", events.Scrub(err.Error()))
-		case ch.isolated && !shown(p, append([]string{d.cfg.Dir}, d.cfg.Hide...)):
+		case ch.isolated && !shown(p, append([]string{d.Dir}, d.hide...)):
 			check("command", false, "%s is outside of what template host shows: %s", events.Scrub(p), strings.Join(stage.Tops, ", "))
 		default:
 			check("command", true, "%s", events.Scrub(p))
@@ -213,7 +224,7 @@ func (d *Driver) probeHost(ctx context.Context) Host {
 	if !d.probe.IsZero() && time.Since(d.probe) < probeLife {
 		return d.probed
 	}
-	probe := d.cfg.Probe
+	probe := d.tryout
 	if probe == nil {
 		probe = d.tryHost
 	}
@@ -228,10 +239,10 @@ func (d *Driver) probeHost(ctx context.Context) Host {
 // nothing in it.
 func (d *Driver) tryHost(ctx context.Context) Host {
 	h := Host{Groups: cgroup.Detect()}
-	dir, err := os.MkdirTemp(d.cfg.Dir, ".probe-")
+	dir, err := os.MkdirTemp(d.Dir, ".probe-")
 	if err == nil {
 		defer os.RemoveAll(dir)
-		err = stage.Try(ctx, d.cfg.Self, dir, d.roleEnv())
+		err = stage.Try(ctx, d.Self, dir, slices.Concat(roleEnv, d.SelfEnv))
 	}
 	if err != nil {
 		h.Namespaces = err.Error()

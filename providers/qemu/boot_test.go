@@ -23,6 +23,7 @@ import (
 	"berth/providers/process/identity"
 	"berth/providers/process/seatdir"
 	"berth/providers/qemu/machine"
+	"berth/providers/seat"
 )
 
 // counting is a seat whose memory can be told from its output: it counts what
@@ -35,11 +36,11 @@ done; exit 7`
 
 // say types a line at the seat's terminal.
 func (r *rig) say(id events.EnvironmentID, line string) error {
-	who, err := readIdent(r.d.machine(id))
+	who, err := seat.ReadIdent(r.d.Seat(id))
 	if err != nil {
 		return err
 	}
-	_, err = custodian.Ask(r.context(), r.d.machine(id), who.Custodian, custodian.Request{Ask: custodian.AskInput, Data: []byte(line)})
+	_, err = custodian.Ask(r.context(), r.d.Seat(id), who.Custodian, custodian.Request{Ask: custodian.AskInput, Data: []byte(line)})
 	return err
 }
 
@@ -130,8 +131,8 @@ func (r *rig) remembers(id events.EnvironmentID) events.Checkpoint {
 // capturesHome shows a cold capture: what the seat wrote to its home.
 func (r *rig) capturesHome(id events.EnvironmentID) {
 	r.Helper()
-	dir := r.d.machine(id)
-	who, err := readIdent(dir)
+	dir := r.d.Seat(id)
+	who, err := seat.ReadIdent(dir)
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -163,7 +164,7 @@ func (r *rig) adopts(id events.EnvironmentID, was events.Facts) {
 	if err := r.d.Close(); err != nil {
 		r.Fatal(err)
 	}
-	d, err := New(r.d.cfg)
+	d, err := New(Config{Dir: r.d.Dir})
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -182,13 +183,13 @@ func (r *rig) adopts(id events.EnvironmentID, was events.Facts) {
 // hidesMaterial: no secret is in a file but its own, nor on a command line (R54, R55).
 func (r *rig) hidesMaterial(id events.EnvironmentID, secret []byte) {
 	r.Helper()
-	dir := r.d.machine(id)
+	dir := r.d.Seat(id)
 	for _, name := range []string{seatdir.FileJournal, seatdir.FileStart, seatdir.FileIdent, "qemu.log"} {
 		if b, err := os.ReadFile(dir.File(name)); err != nil || bytes.Contains(b, secret) {
 			r.Errorf("%s holds material, or can't be read: %v", name, err)
 		}
 	}
-	who, err := readIdent(dir)
+	who, err := seat.ReadIdent(dir)
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -246,7 +247,7 @@ func (r *rig) forks(id events.EnvironmentID, cp events.Checkpoint, p events.Plan
 
 func (r *rig) expires(id events.EnvironmentID) {
 	r.Helper()
-	dir := r.d.machine(id)
+	dir := r.d.Seat(id)
 	var dl seatdir.Deadline
 	if err := dir.ReadJSON(seatdir.FileDeadline, &dl); err != nil {
 		r.Fatal(err)
@@ -259,7 +260,7 @@ func (r *rig) expires(id events.EnvironmentID) {
 	if err := dir.WriteJSON(seatdir.FileDeadline, dl.Move(now, boot, identity.Boottime(), now)); err != nil {
 		r.Fatal(err)
 	}
-	who, err := readIdent(dir)
+	who, err := seat.ReadIdent(dir)
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -279,7 +280,7 @@ func (r *rig) expires(id events.EnvironmentID) {
 
 func (r *rig) isLost(id events.EnvironmentID) {
 	r.Helper()
-	who, err := readIdent(r.d.machine(id))
+	who, err := seat.ReadIdent(r.d.Seat(id))
 	if err != nil {
 		r.Fatal(err)
 	}

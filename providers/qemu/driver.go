@@ -3,9 +3,8 @@
 package qemu
 
 import (
+	"cmp"
 	"context"
-	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
@@ -15,7 +14,8 @@ import (
 	"berth/events/fault"
 	"berth/providers"
 	"berth/providers/process/image"
-	"berth/providers/process/seatdir"
+	"berth/providers/qemu/machine"
+	"berth/providers/seat"
 )
 
 // Name is the name under which the driver registers.
@@ -29,17 +29,13 @@ const bootDir = ".boot"
 
 // Limits of the driver.
 const (
-	MaxMachines     = 32             // that run at a time
-	ExtendStep      = 24 * time.Hour // the most that one extend adds (R28)
-	DefaultGrace    = 10 * time.Second
-	DefaultMemory   = 256 // MiB
-	MinMemory       = 192 // MiB: less does not hold the kernel and the agent
-	MaxMemory       = 64 << 10
-	MaxCPUs         = 8
-	MaxMaterial     = 64
-	MaxMaterialSize = 1 << 20
-	MaxCheckpoints  = 16
-	MaxFiles        = 16
+	MaxMachines    = 32  // that run at a time
+	DefaultMemory  = 256 // MiB
+	MinMemory      = 192 // MiB: less does not hold the kernel and the agent
+	MaxMemory      = 64 << 10
+	MaxCPUs        = 8
+	MaxCheckpoints = 16
+	MaxFiles       = 16
 )
 
 // Config is what a driver is made with.
@@ -63,9 +59,8 @@ type Config struct {
 // Driver is the microVM provider. It holds no state of environments: that is
 // in their directories, in the supervisors and in the machines.
 type Driver struct {
-	cfg     Config
-	host    string
-	watches *watches
+	*seat.Base
+	root, program string // Config's Root and QEMU
 
 	mu     sync.Mutex // one probe and one packing at a time
 	probed *probe
@@ -80,37 +75,24 @@ var (
 // New makes a driver over a machines directory. It starts nothing; what runs
 // is taken up by Adopt. Whether machines can run is a matter of Preflight.
 func New(cfg Config) (*Driver, error) {
-	if cfg.Dir == "" || !filepath.IsAbs(cfg.Dir) {
-		return nil, fault.New(fault.BadRequest, "machines directory %q: an absolute path", cfg.Dir)
+	d := &Driver{root: cmp.Or(cfg.Root, "/"), program: cfg.QEMU}
+	base, err := seat.New(seat.Config{Dir: cfg.Dir, Self: cfg.Self, SelfEnv: cfg.SelfEnv, Clock: cfg.Clock}, seat.Kind{
+		Name: Name, Holder: "supervisor", Role: machine.Role,
+		Env:            []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "GOMAXPROCS=2"},
+		Mode:           0o700,
+		Captures:       []events.ProviderState{events.StateRunning, events.StatePaused},
+		MaxCheckpoints: MaxCheckpoints, MaxFiles: MaxFiles, CaptureExt: machine.StateExt, ExportExt: ".bin",
+		Network: resolved, Provision: d.provision, Start: d.startOf, Checkpoint: d.checkpoint,
+	})
+	if err != nil {
+		return nil, err
 	}
-	if cfg.Clock == nil {
-		cfg.Clock = time.Now
-	}
-	if cfg.Root == "" {
-		cfg.Root = "/"
-	}
-	if cfg.Self == "" {
-		self, err := os.Executable()
-		if err != nil {
-			return nil, fmt.Errorf("finding our own program: %w", err)
-		}
-		cfg.Self = self
-	}
-	if err := os.MkdirAll(filepath.Join(cfg.Dir, bootDir), 0o700); err != nil {
+	d.Base = base
+	if err := os.MkdirAll(filepath.Join(d.Dir, bootDir), 0o700); err != nil {
 		return nil, fault.New(fault.FailedPrecondition, "machines directory: %s", err)
 	}
-	host, err := os.Hostname()
-	if err != nil {
-		return nil, fmt.Errorf("reading the host's name: %w", err)
-	}
-	return &Driver{cfg: cfg, host: host, watches: newWatches()}, nil
+	return d, nil
 }
-
-// Name is "qemu".
-func (d *Driver) Name() string { return Name }
-
-// Close releases what the driver holds. Supervisors and machines go on.
-func (d *Driver) Close() error { return d.watches.close() }
 
 // DescribeImage answers about template minimal (R16-R20).
 func (d *Driver) DescribeImage(_ context.Context, im events.Image) (events.ImageDescription, error) {
@@ -125,81 +107,4 @@ func (d *Driver) DescribeImage(_ context.Context, im events.Image) (events.Image
 		return events.ImageDescription{}, err
 	}
 	return events.ImageDescription{Image: im, Architecture: host.Architecture, ABI: host.ABI}, nil
-}
-
-// List names the environments of the directory (R92: evidence for a person).
-func (d *Driver) List(ctx context.Context) ([]providers.Listed, error) {
-	var out []providers.Listed
-	err := d.each(ctx, func(dir seatdir.Dir, j *seatdir.Journal) {
-		state := events.StateUnknown
-		if f, err := d.observe(ctx, dir, j, false); err == nil {
-			state = f.State
-		}
-		out = append(out, providers.Listed{Environment: dir.ID, Ref: j.Ref, State: state})
-	})
-	return out, err
-}
-
-// each visits every environment that has a life.
-func (d *Driver) each(ctx context.Context, visit func(seatdir.Dir, *seatdir.Journal)) error {
-	entries, err := os.ReadDir(d.cfg.Dir)
-	if err != nil {
-		return fault.New(fault.Unavailable, "machines directory: %s", err)
-	}
-	for _, e := range entries {
-		id, err := events.ParseEnvironmentID(e.Name())
-		if err != nil {
-			continue
-		}
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		j, err := d.machine(id).LoadJournal()
-		if err != nil || j.Phase == seatdir.PhaseNone || j.Phase == seatdir.PhaseDestroyed {
-			continue
-		}
-		visit(d.machine(id), j)
-	}
-	return nil
-}
-
-func (d *Driver) machine(id events.EnvironmentID) seatdir.Dir { return seatdir.In(d.cfg.Dir, id) }
-
-func (d *Driver) now() time.Time { return events.MillisUTC(d.cfg.Clock()) }
-
-// ref is the reference that this driver binds at reserve.
-func (d *Driver) ref(id events.EnvironmentID) string {
-	return fmt.Sprintf("qemu:%s:%s", d.host, id)
-}
-
-// known loads the journal of an environment that the driver has and whose
-// reference is ref; an empty ref matches before the reservation.
-func (d *Driver) known(id events.EnvironmentID, ref string) (seatdir.Dir, *seatdir.Journal, error) {
-	dir := d.machine(id)
-	if _, err := events.ParseEnvironmentID(string(id)); err != nil {
-		return dir, nil, err
-	}
-	j, err := dir.LoadJournal()
-	switch {
-	case err != nil:
-		return dir, nil, fault.New(fault.Unavailable, "journal of environment %s: %s", id, err)
-	case j.Phase == seatdir.PhaseNone:
-		return dir, nil, fault.New(fault.NotFound, "this host has no environment %s", id)
-	case ref != "" && ref != j.Ref:
-		return dir, nil, fault.New(fault.NotFound, "environment %s is %s here, not the reference asked for", id, j.Ref)
-	}
-	return dir, j, nil
-}
-
-// seen turns any error into a fault that says what it was about.
-func seen(what string, id events.EnvironmentID, err error) *fault.Error {
-	var f *fault.Error
-	if errors.As(err, &f) {
-		return f
-	}
-	code := fault.Unavailable
-	if errors.Is(err, context.DeadlineExceeded) {
-		code = fault.DeadlineExceeded
-	}
-	return fault.New(code, "%s of environment %s: %s", what, id, err).WithOutcome(fault.Unknown)
 }

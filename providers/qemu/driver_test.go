@@ -3,8 +3,6 @@
 package qemu
 
 import (
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +11,7 @@ import (
 	"berth/events/fault"
 	"berth/providers"
 	"berth/providers/qemu/machine"
+	"berth/providers/seat"
 )
 
 func network(s string) *string { return &s }
@@ -125,43 +124,17 @@ func TestJournalRules(t *testing.T) {
 	}
 }
 
-// A checkpoint that was changed on disk is not handed out (R37).
-func TestADamagedCheckpointIsNotExported(t *testing.T) {
-	dir := t.TempDir()
-	from, to := filepath.Join(dir, "from"), filepath.Join(dir, "to")
-	if err := os.WriteFile(from, []byte("hello"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	good := events.Checkpoint{ID: "x", ByteLength: 5, SHA256: "2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824"}
-	for name, change := range map[string]func(*events.Checkpoint){
-		"longer": func(c *events.Checkpoint) { c.ByteLength = 6 }, "shorter": func(c *events.Checkpoint) { c.ByteLength = 4 },
-		"other": func(c *events.Checkpoint) { c.SHA256 = strings.Repeat("0", 64) },
-	} {
-		bad := good
-		change(&bad)
-		if err := copyVerified(t.Context(), to, from, bad); fault.CodeOf(err) != fault.FailedPrecondition {
-			t.Errorf("%s: %v", name, err)
-		}
-		if _, err := os.Stat(to); err == nil {
-			t.Errorf("%s: a file was left", name)
-		}
-	}
-	if err := copyVerified(t.Context(), to, from, good); err != nil {
-		t.Error(err)
-	}
-}
-
 // A supervisor that is told to start what its journal does not have starts
 // nothing.
 func TestASupervisorAsksTheJournal(t *testing.T) {
 	r := newRig(t)
 	id := newID()
 	r.must(r.op(id, events.VerbReserve))
-	dir := r.d.machine(id)
+	dir := r.d.Seat(id)
 	if err := dir.WriteJSON("start.json", machine.Start{Operation: "operation-unheard-of", QEMU: "/bin/false"}); err != nil {
 		t.Fatal(err)
 	}
-	rep, err := r.d.spawn(r.context(), dir)
+	rep, err := r.d.Spawn(r.context(), dir)
 	if err != nil || rep.Fault == nil || rep.Fault.Code != fault.Conflict {
 		t.Errorf("%+v %v", rep, err)
 	}
@@ -186,10 +159,10 @@ func TestExtendIsBounded(t *testing.T) {
 	op := r.op(id, events.VerbReserve)
 	op.Expires = &end
 	r.must(op)
-	far := end.Add(2 * ExtendStep)
+	far := end.Add(2 * seat.ExtendStep)
 	x := r.op(id, events.VerbExtend)
 	x.Arguments.ExtendTo = &far
-	if f := r.must(x); f.ExpiresAt == nil || !f.ExpiresAt.Equal(end.Add(ExtendStep)) {
+	if f := r.must(x); f.ExpiresAt == nil || !f.ExpiresAt.Equal(end.Add(seat.ExtendStep)) {
 		t.Errorf("extended to %v", f.ExpiresAt)
 	}
 }

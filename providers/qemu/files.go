@@ -3,7 +3,6 @@
 package qemu
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -18,6 +17,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"bytes"
 
 	"berth/events"
 	"berth/events/fault"
@@ -106,7 +107,7 @@ func (d *Driver) look(ctx context.Context) (*probe, error) {
 	if d.probed != nil {
 		return d.probed, nil
 	}
-	p, err := look(d.cfg.QEMU, d.cfg.Root)
+	p, err := look(d.program, d.root)
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +126,7 @@ func (d *Driver) version(ctx context.Context, path string) (string, error) {
 		return "", fault.New(fault.FailedPrecondition, "%s", err)
 	}
 	sum := sha256.Sum256(fmt.Appendln(nil, path, st.Size(), st.ModTime().UnixNano()))
-	kept := filepath.Join(d.cfg.Dir, bootDir, "version-"+hex.EncodeToString(sum[:8]))
+	kept := filepath.Join(d.Dir, bootDir, "version-"+hex.EncodeToString(sum[:8]))
 	out, err := os.ReadFile(kept)
 	if m := versionRE.FindSubmatch(out); err == nil && m != nil {
 		return string(m[1]), nil
@@ -166,7 +167,7 @@ func (d *Driver) packed(ctx context.Context) (files, error) {
 	if err != nil {
 		return files{}, err
 	}
-	index := filepath.Join(d.cfg.Dir, bootDir, "index-"+key+".json")
+	index := filepath.Join(d.Dir, bootDir, "index-"+key+".json")
 	f := files{QEMU: p.qemu, Version: p.version, TSCKHz: p.tsc}
 	if b, err := os.ReadFile(index); err != nil || json.Unmarshal(b, &f) != nil || !there(f.Kernel) || !there(f.Initramfs) {
 		if err := d.pack(p, &f); err != nil {
@@ -192,7 +193,7 @@ func there(path string) bool {
 // packKey names the inputs by path, length and time.
 func (d *Driver) packKey(p *probe) (string, error) {
 	h := sha256.New()
-	for _, name := range []string{d.cfg.Self, p.kernel.Image, p.qemu} {
+	for _, name := range []string{d.Self, p.kernel.Image, p.qemu} {
 		st, err := os.Stat(name)
 		if err != nil {
 			return "", fault.New(fault.FailedPrecondition, "%s", err)
@@ -215,13 +216,13 @@ func (d *Driver) pack(p *probe, f *files) (err error) {
 	if f.Kernel, f.KernelSHA, err = d.keep("vmlinux", func(w io.Writer) error { _, err := w.Write(vm); return err }); err != nil {
 		return err
 	}
-	f.Initramfs, f.InitSHA, err = d.keep("initramfs", func(w io.Writer) error { return boot.Write(w, p.kernel, d.cfg.Self) })
+	f.Initramfs, f.InitSHA, err = d.keep("initramfs", func(w io.Writer) error { return boot.Write(w, p.kernel, d.Self) })
 	return err
 }
 
 // keep writes a file that is named by its content.
 func (d *Driver) keep(name string, fill func(io.Writer) error) (path, sum string, err error) {
-	dir := filepath.Join(d.cfg.Dir, bootDir)
+	dir := filepath.Join(d.Dir, bootDir)
 	t, err := os.CreateTemp(dir, ".part-*")
 	if err != nil {
 		return "", "", err

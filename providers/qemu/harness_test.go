@@ -57,7 +57,7 @@ func newRig(t testing.TB, change ...func(*Config)) *rig {
 // cleanup destroys what is left and proves that nothing stays behind.
 func (r *rig) cleanup() {
 	for _, id := range r.ids {
-		if said, _ := os.ReadFile(r.d.machine(id).File(seatdir.FileStderr)); len(said) > 0 {
+		if said, _ := os.ReadFile(r.d.Seat(id).File(seatdir.FileStderr)); len(said) > 0 {
 			r.Errorf("a supervisor complained: %s", said) // a panic, a data race
 		}
 		if out := r.do(r.op(id, events.VerbDestroy)); out.Kind != providers.Done {
@@ -109,7 +109,7 @@ func (r *rig) must(op providers.Operation) events.Facts {
 	r.Helper()
 	out := r.do(op)
 	if out.Kind != providers.Done {
-		dir := r.d.machine(op.Environment)
+		dir := r.d.Seat(op.Environment)
 		log, _ := os.ReadFile(dir.File(seatdir.FileStderr))
 		said, _ := os.ReadFile(dir.File("qemu.log"))
 		r.Fatalf("%s: %s, %v; supervisor: %s; QEMU: %s", op.Verb, out.Kind, out.Fault, log, said)

@@ -15,6 +15,7 @@ import (
 	"berth/events"
 	"berth/events/fault"
 	"berth/providers"
+	"berth/providers/seat"
 )
 
 // The options that a plan may carry; everything else is refused (R88).
@@ -48,7 +49,7 @@ func choices(p events.Plan) (choice, error) {
 		case name == OptionFrom:
 			env, id, ok := strings.Cut(value, "/")
 			e, err := events.ParseEnvironmentID(env)
-			if !ok || err != nil || !nameRE.MatchString(id) {
+			if !ok || err != nil || !seat.NameRE.MatchString(id) {
 				return c, fault.New(fault.BadRequest, "option from=%s: an environment id, a slash and a checkpoint id", events.Scrub(value))
 			}
 			c.from = &origin{e, id}
@@ -60,6 +61,16 @@ func choices(p events.Plan) (choice, error) {
 		return c, fault.New(fault.BadRequest, "network %q: the qemu provider knows none", events.Scrub(*p.Network))
 	}
 	return c, c.size(p.Resources)
+}
+
+// resolved is the network that a plan resolves to (R23); empty for one that the preflight
+// refused.
+func resolved(p events.Plan) string {
+	c, err := choices(p)
+	if err != nil {
+		return ""
+	}
+	return c.network
 }
 
 func (c *choice) size(r events.Resources) error {
@@ -85,7 +96,7 @@ func (c *choice) size(r events.Resources) error {
 // Preflight probes what the plan would get on this host (R1-R12). Every
 // shortfall is a failed check or a false capability.
 func (d *Driver) Preflight(ctx context.Context, plan events.Plan) (providers.Preflight, error) {
-	p := providers.Preflight{ProbedAt: d.now()}
+	p := providers.Preflight{ProbedAt: d.Now()}
 	check := func(name string, err error, detail string, args ...any) {
 		c := events.Check{Name: name, OK: err == nil, Detail: fmt.Sprintf(detail, args...)}
 		if err != nil {
@@ -116,12 +127,12 @@ func (d *Driver) Preflight(ctx context.Context, plan events.Plan) (providers.Pre
 		check("machine", nil, "QEMU %s under emulation (tcg), kernel %s", host.version, host.kernel.Release)
 	}
 	if ch.from != nil {
-		_, err := loadKept(d.machine(ch.from.environment), ch.from.checkpoint)
+		_, err := loadKept(d.Seat(ch.from.environment), ch.from.checkpoint)
 		check("from", err, "checkpoint %s", ch.from.checkpoint)
 	}
 	p.Capabilities = events.Capabilities{
 		Custody: true, ColdCheckpoint: ch.checkpoint == "cold", MemoryCheckpoint: ch.checkpoint == "memory", PauseKeepsMemory: true, Export: true,
-		Extend: events.ExtendLimit{StepMs: ExtendStep.Milliseconds()},
+		Extend: events.ExtendLimit{StepMs: seat.ExtendStep.Milliseconds()},
 	}
 	return p, nil
 }
@@ -139,11 +150,11 @@ func (d *Driver) HostFacts(ctx context.Context) (events.HostFacts, error) {
 	}
 	var info unix.Sysinfo_t
 	if err := unix.Sysinfo(&info); err != nil {
-		return events.HostFacts{}, fault.New(fault.Unavailable, "memory of host %s: %s", d.host, err)
+		return events.HostFacts{}, fault.New(fault.Unavailable, "memory of host %s: %s", d.Host, err)
 	}
 	var fs unix.Statfs_t
-	if err := unix.Statfs(d.cfg.Dir, &fs); err != nil {
-		return events.HostFacts{}, fault.New(fault.Unavailable, "disk of host %s: %s", d.host, err)
+	if err := unix.Statfs(d.Dir, &fs); err != nil {
+		return events.HostFacts{}, fault.New(fault.Unavailable, "disk of host %s: %s", d.Host, err)
 	}
 	cpus, err := events.ParseQuantity(strconv.Itoa(runtime.NumCPU()))
 	if err != nil {
@@ -151,13 +162,13 @@ func (d *Driver) HostFacts(ctx context.Context) (events.HostFacts, error) {
 	}
 	_, kvm := os.Stat("/dev/kvm")
 	return events.HostFacts{
-		Host: d.host, Architecture: runtime.GOARCH, OS: runtime.GOOS,
+		Host: d.Host, Architecture: runtime.GOARCH, OS: runtime.GOOS,
 		Engines: []events.Engine{{Name: Name, Version: host.version}},
 		KVM:     events.KVM{Present: kvm == nil},
 		Allocatable: events.HostCapacity{
 			CPUs: cpus, MemoryMiB: int64(info.Totalram) * int64(info.Unit) >> 20 * hostShare / 100,
 			DiskGiB: int64(fs.Bavail) * fs.Bsize >> 30, Slots: MaxMachines,
 		},
-		ObservedAt: d.now(),
+		ObservedAt: d.Now(),
 	}, nil
 }

@@ -90,3 +90,14 @@ type Exit struct {
 	Code *int      `json:"code,omitempty"`
 	At   time.Time `json:"at"`
 }
+
+// Kept is written beside a capture or an export, after it: its presence
+// proves that the operation landed.
+type Kept struct {
+	Operation  events.OperationID `json:"operation"`
+	Checkpoint *events.Checkpoint `json:"checkpoint,omitempty"`
+	File       *events.File       `json:"file,omitempty"`
+}
+
+// ManifestFile is the name of the Kept of checkpoint id.
+func ManifestFile(id string) string { return DirCaptures + "/" + id + ".json" }

@@ -9,11 +9,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
-	"net"
 	"os"
 	"time"
+
+	"hash"
+	"net"
 
 	"berth/events"
 	"berth/events/fault"
@@ -38,20 +39,17 @@ type Save struct {
 	Kind      string             `json:"kind"` // memory or cold
 }
 
-// Kept is the manifest, written after the checkpoint's file: its presence
-// proves that the operation landed.
+// Kept is the manifest of a checkpoint.
 type Kept struct {
-	Operation  events.OperationID `json:"operation"`
-	Checkpoint *events.Checkpoint `json:"checkpoint,omitempty"`
-	File       *events.File       `json:"file,omitempty"`
-	Hardware   *Hardware          `json:"hardware,omitempty"` // which a memory checkpoint needs
+	seatdir.Kept
+	Hardware *Hardware `json:"hardware,omitempty"` // which a memory checkpoint needs
 }
 
-// StateFile and ManifestFile are the names of checkpoint id, in DirCaptures.
-func StateFile(id string) string { return seatdir.DirCaptures + "/" + id + ".state" }
+// StateExt ends the names of captured files.
+const StateExt = ".state"
 
-// ManifestFile is the name of the Kept of checkpoint id.
-func ManifestFile(id string) string { return seatdir.DirCaptures + "/" + id + ".json" }
+// StateFile is the name of checkpoint id's content.
+func StateFile(id string) string { return seatdir.DirCaptures + "/" + id + StateExt }
 
 // save makes a checkpoint of the running or paused machine, which afterwards
 // is as it was. It needs s.act.
@@ -71,7 +69,7 @@ func (s *supervisor) save(data []byte) error {
 	defer f.Close()
 	c := &counted{f: f, h: sha256.New()}
 	at := events.MillisUTC(time.Now())
-	k := Kept{Operation: want.Operation}
+	k := Kept{Kept: seatdir.Kept{Operation: want.Operation}}
 	if want.Kind == "memory" {
 		k.Hardware = &s.start.Hardware
 		err = s.saveMemory(ctx, c)
@@ -88,7 +86,7 @@ func (s *supervisor) save(data []byte) error {
 		return err
 	}
 	k.Checkpoint = &events.Checkpoint{ID: want.ID, Kind: want.Kind, ByteLength: c.n, SHA256: hex.EncodeToString(c.h.Sum(nil)), CapturedAt: at}
-	return s.dir.WriteJSON(ManifestFile(want.ID), k)
+	return s.dir.WriteJSON(seatdir.ManifestFile(want.ID), k)
 }
 
 // counted writes, hashes, counts and bounds.

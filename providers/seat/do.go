@@ -1,6 +1,6 @@
 //go:build linux
 
-package qemu
+package seat
 
 import (
 	"context"
@@ -13,27 +13,28 @@ import (
 	"berth/providers/process/seatdir"
 )
 
-// call is one mutation under way, with the lock held.
-type call struct {
-	d   *Driver
-	op  providers.Operation
-	dir seatdir.Dir
-	j   *seatdir.Journal
+// Call is one mutation under way, with the environment's lock held. A Kind
+// changes the journal and leaves saving it to Base.
+type Call struct {
+	Op  providers.Operation
+	Dir seatdir.Dir
+	J   *seatdir.Journal
+	d   *Base
 }
 
 // effects carry a verb out and return its facts. A fault whose outcome is
 // not-executed is a refusal; any other error leaves the outcome unknown.
-var effects = map[events.Verb]func(*call, context.Context) (events.Facts, error){
-	events.VerbReserve:    (*call).reserve,
-	events.VerbProvision:  (*call).provision,
-	events.VerbPause:      (*call).pause,
-	events.VerbResume:     (*call).resume,
-	events.VerbExtend:     (*call).extend,
-	events.VerbCheckpoint: (*call).checkpoint,
-	events.VerbExport:     (*call).export,
-	events.VerbDeleteFile: (*call).deleteFile,
-	events.VerbStop:       (*call).stop,
-	events.VerbDestroy:    (*call).destroy,
+var effects = map[events.Verb]func(*Call, context.Context) (events.Facts, error){
+	events.VerbReserve:    (*Call).reserve,
+	events.VerbProvision:  (*Call).provision,
+	events.VerbPause:      (*Call).pause,
+	events.VerbResume:     (*Call).resume,
+	events.VerbExtend:     (*Call).extend,
+	events.VerbCheckpoint: (*Call).checkpoint,
+	events.VerbExport:     (*Call).export,
+	events.VerbDeleteFile: (*Call).deleteFile,
+	events.VerbStop:       (*Call).stop,
+	events.VerbDestroy:    (*Call).destroy,
 }
 
 // announced are the verbs whose effect is many steps: that they began is
@@ -43,11 +44,11 @@ var announced = []events.Verb{events.VerbProvision, events.VerbStart, events.Ver
 // Do runs one mutation. The same id again gives the same answer (R27, R86);
 // with other arguments it is a conflict; a lower epoch of the same instance
 // is refused.
-func (d *Driver) Do(ctx context.Context, op providers.Operation) providers.Outcome {
-	if err := checkOperation(op); err != nil {
+func (d *Base) Do(ctx context.Context, op providers.Operation) providers.Outcome {
+	if err := d.checkOperation(op); err != nil {
 		return providers.RefusedWith(fault.From(err))
 	}
-	dir := d.machine(op.Environment)
+	dir := d.Seat(op.Environment)
 	there, err := dir.Exists()
 	if err == nil && !there {
 		if op.Verb != events.VerbReserve && op.Verb != events.VerbDestroy {
@@ -74,7 +75,7 @@ func (d *Driver) Do(ctx context.Context, op providers.Operation) providers.Outco
 	if err != nil {
 		return providers.UnknownWith(seen("journal", op.Environment, err))
 	}
-	c := &call{d: d, op: op, dir: dir, j: j}
+	c := &Call{d: d, Op: op, Dir: dir, J: j}
 	if out, settled := c.settled(ctx); settled {
 		return out
 	}
@@ -82,7 +83,7 @@ func (d *Driver) Do(ctx context.Context, op providers.Operation) providers.Outco
 		return c.finish(events.Facts{}, err)
 	}
 	if op.Verb == events.VerbStart {
-		return c.startMachine(ctx, release)
+		return c.start(ctx, release)
 	}
 	if slices.Contains(announced, op.Verb) {
 		if op.Verb == events.VerbDestroy {
@@ -95,7 +96,7 @@ func (d *Driver) Do(ctx context.Context, op providers.Operation) providers.Outco
 	return c.finish(effects[op.Verb](c, ctx))
 }
 
-func checkOperation(op providers.Operation) error {
+func (d *Base) checkOperation(op providers.Operation) error {
 	if _, err := events.ParseEnvironmentID(string(op.Environment)); err != nil {
 		return err
 	}
@@ -103,21 +104,21 @@ func checkOperation(op providers.Operation) error {
 		return err
 	}
 	if !slices.Contains(events.Verbs, op.Verb) {
-		return fault.New(fault.Unimplemented, "the qemu provider has no verb %q (R89)", op.Verb)
+		return fault.New(fault.Unimplemented, "the %s provider has no verb %q (R89)", d.kind.Name, op.Verb)
 	}
 	return checkMaterial(op.Material)
 }
 
 // settled answers what is already known of this id, by the journal or by its
 // visible effect.
-func (c *call) settled(ctx context.Context) (providers.Outcome, bool) {
-	e := c.j.Find(c.op.ID)
-	if e != nil && e.Fingerprint != seatdir.Fingerprint(c.op) {
-		return providers.RefusedWith(fault.New(fault.Conflict, "operation %s was already used for another %s", c.op.ID, e.Verb)), true
+func (c *Call) settled(ctx context.Context) (providers.Outcome, bool) {
+	e := c.J.Find(c.Op.ID)
+	if e != nil && e.Fingerprint != seatdir.Fingerprint(c.Op) {
+		return providers.RefusedWith(fault.New(fault.Conflict, "operation %s was already used for another %s", c.Op.ID, e.Verb)), true
 	}
-	w := c.j.Writer
-	if c.op.Writer.Instance == w.Instance && c.op.Writer.Epoch < w.Epoch {
-		return providers.RefusedWith(fault.New(fault.Expired, "epoch %d of instance %s is over: epoch %d has written here", c.op.Writer.Epoch, w.Instance, w.Epoch)), true
+	w := c.J.Writer
+	if c.Op.Writer.Instance == w.Instance && c.Op.Writer.Epoch < w.Epoch {
+		return providers.RefusedWith(fault.New(fault.Expired, "epoch %d of instance %s is over: epoch %d has written here", c.Op.Writer.Epoch, w.Instance, w.Epoch)), true
 	}
 	if e == nil {
 		return providers.Outcome{}, false
@@ -128,7 +129,7 @@ func (c *call) settled(ctx context.Context) (providers.Outcome, bool) {
 	case seatdir.Refused:
 		return providers.RefusedWith(e.Fault), true
 	case seatdir.Excluded:
-		return providers.RefusedWith(fault.New(fault.FailedPrecondition, "operation %s was excluded and can never be carried out", c.op.ID)), true
+		return providers.RefusedWith(fault.New(fault.FailedPrecondition, "operation %s was excluded and can never be carried out", c.Op.ID)), true
 	}
 	if f, ok := c.observed(ctx); ok {
 		return c.finish(f, nil), true
@@ -137,40 +138,40 @@ func (c *call) settled(ctx context.Context) (providers.Outcome, bool) {
 }
 
 // finish records the result, so that it is found again under this id.
-func (c *call) finish(f events.Facts, err error) providers.Outcome {
+func (c *Call) finish(f events.Facts, err error) providers.Outcome {
 	if err != nil {
-		e := seen(string(c.op.Verb), c.op.Environment, err)
+		e := seen(string(c.Op.Verb), c.Op.Environment, err)
 		if e.Outcome != fault.NotExecuted {
 			return providers.UnknownWith(e)
 		}
 		if rerr := c.record(seatdir.Entry{Standing: seatdir.Refused, Fault: e}); rerr != nil {
-			return providers.UnknownWith(seen("journal", c.op.Environment, rerr))
+			return providers.UnknownWith(seen("journal", c.Op.Environment, rerr))
 		}
 		return providers.RefusedWith(e)
 	}
 	if rerr := c.record(seatdir.Entry{Standing: seatdir.Landed, Facts: &f}); rerr != nil {
-		return providers.UnknownWith(seen("journal", c.op.Environment, rerr))
+		return providers.UnknownWith(seen("journal", c.Op.Environment, rerr))
 	}
 	return providers.DoneWith(f)
 }
 
-func (c *call) record(e seatdir.Entry) error {
-	e.Operation, e.Verb, e.Fingerprint = c.op.ID, c.op.Verb, seatdir.Fingerprint(c.op)
-	if w := c.op.Writer; w.Instance != c.j.Writer.Instance || w.Epoch > c.j.Writer.Epoch {
-		c.j.Writer = w
+func (c *Call) record(e seatdir.Entry) error {
+	e.Operation, e.Verb, e.Fingerprint = c.Op.ID, c.Op.Verb, seatdir.Fingerprint(c.Op)
+	if w := c.Op.Writer; w.Instance != c.J.Writer.Instance || w.Epoch > c.J.Writer.Epoch {
+		c.J.Writer = w
 	}
-	c.j.Set(e)
-	return c.dir.SaveJournal(c.j)
+	c.J.Set(e)
+	return c.Dir.SaveJournal(c.J)
 }
 
 // refusal is why the state does not allow the verb, or nil. The end is always
 // allowed, also of what was never made.
-func (c *call) refusal(ctx context.Context) error {
-	v, id := c.op.Verb, c.op.Environment
+func (c *Call) refusal(ctx context.Context) error {
+	v, id := c.Op.Verb, c.Op.Environment
 	if v == events.VerbDestroy {
 		return nil
 	}
-	switch c.j.Phase {
+	switch c.J.Phase {
 	case seatdir.PhaseDestroyed, seatdir.PhaseDestroying:
 		return fault.New(fault.Expired, "environment %s was destroyed; its id is never used again", id)
 	case seatdir.PhaseNone:
@@ -182,38 +183,43 @@ func (c *call) refusal(ctx context.Context) error {
 	if v == events.VerbReserve {
 		return fault.New(fault.AlreadyExists, "environment %s is already reserved by another operation", id)
 	}
-	if c.op.Ref != "" && c.op.Ref != c.j.Ref {
-		return fault.New(fault.Conflict, "environment %s is %s here, not the reference of the operation", id, c.j.Ref)
+	if c.Op.Ref != "" && c.Op.Ref != c.J.Ref {
+		return fault.New(fault.Conflict, "environment %s is %s here, not the reference of the operation", id, c.J.Ref)
 	}
-	if len(c.j.Operations) >= seatdir.MaxOperations && v != events.VerbStop {
+	if len(c.J.Operations) >= seatdir.MaxOperations && v != events.VerbStop {
 		return fault.New(fault.ResourceExhausted, "environment %s has seen %d operations, the most there can be", id, seatdir.MaxOperations)
 	}
 	if v == events.VerbStop || v == events.VerbDeleteFile || v == events.VerbExport {
 		return nil
 	}
-	f, err := c.d.observe(ctx, c.dir, c.j, true)
+	f, err := c.d.observe(ctx, c.Dir, c.J, true)
 	if err != nil {
 		return err
 	}
 	return c.refuseState(f)
 }
 
+// allowed are the states in which a verb can be carried out; checkpoint is the
+// kind's to say.
 var allowed = map[events.Verb][]events.ProviderState{
-	events.VerbProvision:  {events.StateReserved},
-	events.VerbStart:      {events.StateCreating, events.StateStopped},
-	events.VerbPause:      {events.StateRunning},
-	events.VerbResume:     {events.StatePaused},
-	events.VerbExtend:     {events.StateReserved, events.StateCreating, events.StateRunning, events.StatePaused, events.StateStopped},
-	events.VerbCheckpoint: {events.StateRunning, events.StatePaused},
+	events.VerbProvision: {events.StateReserved},
+	events.VerbStart:     {events.StateCreating, events.StateStopped},
+	events.VerbPause:     {events.StateRunning},
+	events.VerbResume:    {events.StatePaused},
+	events.VerbExtend:    {events.StateReserved, events.StateCreating, events.StateRunning, events.StatePaused, events.StateStopped},
 }
 
-func (c *call) refuseState(f events.Facts) error {
-	v, id := c.op.Verb, c.op.Environment
-	never := v == events.VerbStart && c.j.Phase == seatdir.PhaseReserved
-	if never || !slices.Contains(allowed[v], f.State) {
+func (c *Call) refuseState(f events.Facts) error {
+	v, id := c.Op.Verb, c.Op.Environment
+	never := (v == events.VerbStart || v == events.VerbCheckpoint) && c.J.Phase == seatdir.PhaseReserved
+	states := allowed[v]
+	if v == events.VerbCheckpoint {
+		states = c.d.kind.Captures
+	}
+	if never || !slices.Contains(states, f.State) {
 		return fault.New(fault.FailedPrecondition, "environment %s can't %s: it is %s", id, v, f.State)
 	}
-	over := f.ExpiresAt != nil && !c.d.now().Before(*f.ExpiresAt)
+	over := f.ExpiresAt != nil && !c.d.Now().Before(*f.ExpiresAt)
 	if over && (v == events.VerbStart || v == events.VerbExtend || v == events.VerbProvision) {
 		return fault.New(fault.FailedPrecondition, "environment %s can't %s: its lifetime ended at %s", id, v, f.ExpiresAt.Format(time.RFC3339))
 	}

@@ -1,12 +1,11 @@
 //go:build linux
 
-package process
+package seat
 
 import (
 	"context"
 	"errors"
 	"io"
-	"os"
 	"time"
 
 	"berth/events"
@@ -22,7 +21,7 @@ const followPause = 50 * time.Millisecond
 // Logs writes the kept output from offset: what the seat's terminal received,
 // as it was. Output older than what is kept is skipped; the files stay
 // readable after the seat's end, until the destroy.
-func (d *Driver) Logs(ctx context.Context, id events.EnvironmentID, ref string, from int64, follow bool, w io.Writer) (int64, error) {
+func (d *Base) Logs(ctx context.Context, id events.EnvironmentID, ref string, from int64, follow bool, w io.Writer) (int64, error) {
 	dir, _, err := d.known(id, ref)
 	if err != nil {
 		return from, err
@@ -52,17 +51,13 @@ func (d *Driver) Logs(ctx context.Context, id events.EnvironmentID, ref string, 
 }
 
 func alive(dir seatdir.Dir) (bool, error) {
-	var id seatdir.Ident
-	err := dir.ReadJSON(seatdir.FileIdent, &id)
-	if errors.Is(err, os.ErrNotExist) {
-		return false, nil // never started, or destroyed
-	}
+	id, err := ReadIdent(dir)
 	if err != nil {
 		return false, err
 	}
 	h, err := identity.Open(id.Custodian)
 	if errors.Is(err, identity.ErrGone) {
-		return false, nil
+		return false, nil // also what was never started
 	}
 	if err != nil {
 		return false, err

@@ -1,6 +1,6 @@
 //go:build linux
 
-package process
+package seat
 
 import (
 	"context"
@@ -17,15 +17,15 @@ import (
 	"berth/providers/process/seatdir"
 )
 
-// askPatience bounds one question to a custodian.
+// askPatience bounds one question to a holder.
 const askPatience = 10 * time.Second
 
-// deathPatience bounds the wait for a seat whose custodian was killed.
+// deathPatience bounds the wait for a seat whose holder was killed.
 const deathPatience = 10 * time.Second
 
 // Inspect observes an environment (R64). A tombstone vouches for absence;
 // a directory that is not there does not.
-func (d *Driver) Inspect(ctx context.Context, id events.EnvironmentID, ref string) (events.Facts, error) {
+func (d *Base) Inspect(ctx context.Context, id events.EnvironmentID, ref string) (events.Facts, error) {
 	dir, j, err := d.known(id, ref)
 	if err != nil {
 		return events.Facts{}, err
@@ -37,31 +37,19 @@ func (d *Driver) Inspect(ctx context.Context, id events.EnvironmentID, ref strin
 	return f, nil
 }
 
-// Adopt takes up an environment after a restart of the manager: the custodian
+// Adopt takes up an environment after a restart of the manager: the holder
 // must be the process of the record's custody, proved by boot id, start time,
 // pidfd and the peer of its socket.
-func (d *Driver) Adopt(ctx context.Context, id events.EnvironmentID, ref string, custody *events.Custody) (events.Facts, error) {
-	dir, j, err := d.known(id, ref)
-	if err != nil {
-		return events.Facts{}, err
+func (d *Base) Adopt(ctx context.Context, id events.EnvironmentID, ref string, custody *events.Custody) (events.Facts, error) {
+	f, err := d.Inspect(ctx, id, ref)
+	if err == nil && f.Custody != nil && custody != nil && *custody != *f.Custody {
+		err = fault.New(fault.Conflict, "environment %s is held by process %d, not by the recorded process %d", id, f.Custody.PID, custody.PID)
 	}
-	f, err := d.observe(ctx, dir, j, false)
-	if err != nil {
-		return events.Facts{}, seen("adoption", id, err)
-	}
-	if f.Custody != nil {
-		if custody != nil && *custody != *f.Custody {
-			return f, fault.New(fault.Conflict, "environment %s is held by process %d, not by the recorded process %d", id, f.Custody.PID, custody.PID)
-		}
-		if err := d.watches.add(id, *f.Custody); err != nil && !errors.Is(err, identity.ErrGone) {
-			return f, seen("adoption", id, err)
-		}
-	}
-	return f, nil
+	return f, err
 }
 
 // deadline is the deadline in force: the file's, else the reservation's.
-func (d *Driver) deadline(dir seatdir.Dir, j *seatdir.Journal) (seatdir.Deadline, error) {
+func (d *Base) deadline(dir seatdir.Dir, j *seatdir.Journal) (seatdir.Deadline, error) {
 	var dl seatdir.Deadline
 	err := dir.ReadJSON(seatdir.FileDeadline, &dl)
 	if err == nil || !errors.Is(err, os.ErrNotExist) {
@@ -74,14 +62,14 @@ func (d *Driver) deadline(dir seatdir.Dir, j *seatdir.Journal) (seatdir.Deadline
 	if err != nil {
 		return dl, err
 	}
-	now := d.cfg.Clock() // before the boot-time clock: never early
+	now := d.Clock() // before the boot-time clock: never early
 	return dl.Move(*j.Expires, boot, identity.Boottime(), now), nil
 }
 
 // observe says what is true of an environment now. locked says that the
 // caller holds its lock.
-func (d *Driver) observe(ctx context.Context, dir seatdir.Dir, j *seatdir.Journal, locked bool) (events.Facts, error) {
-	f := events.Facts{Ref: j.Ref, ObservedAt: d.now()}
+func (d *Base) observe(ctx context.Context, dir seatdir.Dir, j *seatdir.Journal, locked bool) (events.Facts, error) {
+	f := events.Facts{Ref: j.Ref, ObservedAt: d.Now()}
 	switch j.Phase {
 	case seatdir.PhaseNone:
 		return f, fault.New(fault.NotFound, "this host has no environment %s", dir.ID)
@@ -97,9 +85,7 @@ func (d *Driver) observe(ctx context.Context, dir seatdir.Dir, j *seatdir.Journa
 		return f, err
 	}
 	f.ExpiresAt = dl.At
-	if ch, err := choices(j.Plan); err == nil {
-		f.Network = ch.network
-	}
+	f.Network = d.kind.Network(j.Plan)
 	if ended, err := exitFacts(dir, &f); ended || err != nil {
 		return f, err
 	}
@@ -129,10 +115,10 @@ func exitFacts(dir seatdir.Dir, f *events.Facts) (bool, error) {
 	return true, nil
 }
 
-// readIdent says who holds the seat. Without the file nobody does: it is
+// ReadIdent says who holds the seat. Without the file nobody does: it is
 // written before the journal says started, and only a power cut, which ends
 // every process, can have lost it.
-func readIdent(dir seatdir.Dir) (seatdir.Ident, error) {
+func ReadIdent(dir seatdir.Dir) (seatdir.Ident, error) {
 	var id seatdir.Ident
 	err := dir.ReadJSON(seatdir.FileIdent, &id)
 	if errors.Is(err, os.ErrNotExist) {
@@ -141,8 +127,8 @@ func readIdent(dir seatdir.Dir) (seatdir.Ident, error) {
 	return id, err
 }
 
-func (d *Driver) observeSeat(ctx context.Context, dir seatdir.Dir, f events.Facts, locked bool) (events.Facts, error) {
-	id, err := readIdent(dir)
+func (d *Base) observeSeat(ctx context.Context, dir seatdir.Dir, f events.Facts, locked bool) (events.Facts, error) {
+	id, err := ReadIdent(dir)
 	if err != nil {
 		return f, err
 	}
@@ -165,7 +151,7 @@ func (d *Driver) observeSeat(ctx context.Context, dir seatdir.Dir, f events.Fact
 		if h.WaitExit(100 * time.Millisecond) {
 			return d.lost(ctx, dir, f, locked)
 		}
-		return f, seen("custodian", dir.ID, err)
+		return f, seen(d.kind.Holder, dir.ID, err)
 	}
 	f.State = events.StateRunning
 	if resp.Frozen {
@@ -179,10 +165,10 @@ func (d *Driver) observeSeat(ctx context.Context, dir seatdir.Dir, f events.Fact
 	return f, nil
 }
 
-// lost settles an environment whose custodian is gone. If there is no exit
-// proof, the seat must be dead with its custodian; that is proved by its
+// lost settles an environment whose holder is gone. If there is no exit
+// proof, the seat must be dead with its holder; that is proved by its
 // identity, and the proof is kept.
-func (d *Driver) lost(ctx context.Context, dir seatdir.Dir, f events.Facts, locked bool) (events.Facts, error) {
+func (d *Base) lost(ctx context.Context, dir seatdir.Dir, f events.Facts, locked bool) (events.Facts, error) {
 	if !locked {
 		unlock, err := dir.Lock(ctx)
 		if err != nil {
@@ -193,7 +179,7 @@ func (d *Driver) lost(ctx context.Context, dir seatdir.Dir, f events.Facts, lock
 	if ended, err := exitFacts(dir, &f); ended || err != nil {
 		return f, err
 	}
-	id, err := readIdent(dir)
+	id, err := ReadIdent(dir)
 	if err != nil {
 		return f, err
 	}
@@ -205,7 +191,7 @@ func (d *Driver) lost(ctx context.Context, dir seatdir.Dir, f events.Facts, lock
 		f.State = events.StateUnknown
 		return f, nil
 	}
-	x := seatdir.Exit{Seat: id.Seat, Why: seatdir.EndLost, At: d.now()}
+	x := seatdir.Exit{Seat: id.Seat, Why: seatdir.EndLost, At: d.Now()}
 	if err := dir.WriteJSON(seatdir.FileExit, x); err != nil {
 		return f, err
 	}
@@ -215,9 +201,9 @@ func (d *Driver) lost(ctx context.Context, dir seatdir.Dir, f events.Facts, lock
 }
 
 // dead proves that nothing of the seat runs. The kernel kills a seat with its
-// custodian; what a frozen group or a daemon of an unisolated seat holds back
+// holder; what a frozen group or a daemon of an unisolated seat holds back
 // is ended here, each process by its proved identity.
-func (d *Driver) dead(ctx context.Context, dir seatdir.Dir, id seatdir.Ident) bool {
+func (d *Base) dead(ctx context.Context, dir seatdir.Dir, id seatdir.Ident) bool {
 	boot, err := identity.BootID()
 	if err != nil {
 		return false

@@ -1,11 +1,12 @@
 //go:build linux
 
-package process
+package seat
 
 import (
 	"context"
 	"errors"
 	"os/exec"
+	"runtime"
 	"testing"
 	"time"
 
@@ -38,13 +39,11 @@ func TestAnExitBeforeTheWatchIsTold(t *testing.T) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_ = (&Driver{watches: w}).Watch(ctx, func(id events.EnvironmentID) { told <- id })
+		_ = (&Base{watches: w}).Watch(ctx, func(id events.EnvironmentID) { told <- id })
 	}()
 	defer func() { cancel(); <-ended }()
-	for subscribed := false; !subscribed; {
-		w.mu.Lock()
-		subscribed = len(w.subs) == 1
-		w.mu.Unlock()
+	for b := (&Base{watches: w}); b.Watchers() != 1; {
+		runtime.Gosched()
 	}
 	for name, watch := range map[string]func(events.EnvironmentID, events.Custody) error{"add": w.add, "ensure": w.ensure} {
 		if err := watch("e", gone); !errors.Is(err, identity.ErrGone) {
@@ -52,7 +51,7 @@ func TestAnExitBeforeTheWatchIsTold(t *testing.T) {
 		}
 		select {
 		case <-told:
-		case <-time.After(patience):
+		case <-time.After(60 * time.Second):
 			t.Fatalf("%s: nobody was told", name)
 		}
 	}

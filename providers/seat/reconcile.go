@@ -1,6 +1,6 @@
 //go:build linux
 
-package process
+package seat
 
 import (
 	"context"
@@ -16,26 +16,26 @@ import (
 
 // Reconcile looks what became of an operation, under the environment's lock:
 // whoever was carrying it out has finished or died. It changes nothing.
-func (d *Driver) Reconcile(ctx context.Context, op providers.Operation) providers.Finding {
+func (d *Base) Reconcile(ctx context.Context, op providers.Operation) providers.Finding {
 	return d.find(ctx, op, false)
 }
 
 // Exclude makes sure that an operation can never land: it takes the lock and
 // writes that into the journal, which every later attempt reads first. An
 // operation that has landed stays landed.
-func (d *Driver) Exclude(ctx context.Context, op providers.Operation) providers.Finding {
+func (d *Base) Exclude(ctx context.Context, op providers.Operation) providers.Finding {
 	return d.find(ctx, op, true)
 }
 
-func (d *Driver) find(ctx context.Context, op providers.Operation, exclude bool) providers.Finding {
+func (d *Base) find(ctx context.Context, op providers.Operation, exclude bool) providers.Finding {
 	open := func(err error) providers.Finding {
 		return providers.Finding{Verdict: providers.Open, Evidence: "the journal could not be asked", Fault: seen("reconciliation", op.Environment, err)}
 	}
 	op.Material = nil
-	if err := checkOperation(op); err != nil {
+	if err := d.checkOperation(op); err != nil {
 		return open(err)
 	}
-	dir := d.seat(op.Environment)
+	dir := d.Seat(op.Environment)
 	there, err := dir.Exists()
 	if err == nil && !there {
 		if !exclude {
@@ -56,7 +56,7 @@ func (d *Driver) find(ctx context.Context, op providers.Operation, exclude bool)
 	if err != nil {
 		return open(err)
 	}
-	c := &call{d: d, op: op, dir: dir, j: j}
+	c := &Call{d: d, Op: op, Dir: dir, J: j}
 	found := c.finding(ctx)
 	if found.Verdict != providers.Open || !exclude || fault.CodeOf(found.Fault) == fault.Conflict {
 		return found
@@ -67,12 +67,12 @@ func (d *Driver) find(ctx context.Context, op providers.Operation, exclude bool)
 	return c.finding(ctx)
 }
 
-func (c *call) finding(ctx context.Context) providers.Finding {
-	e := c.j.Find(c.op.ID)
+func (c *Call) finding(ctx context.Context) providers.Finding {
+	e := c.J.Find(c.Op.ID)
 	if e != nil {
-		if e.Fingerprint != seatdir.Fingerprint(c.op) {
+		if e.Fingerprint != seatdir.Fingerprint(c.Op) {
 			return providers.Finding{Verdict: providers.Open, Evidence: "the journal has this id for something else",
-				Fault: fault.New(fault.Conflict, "operation %s was used for another %s", c.op.ID, e.Verb).WithOutcome(fault.Unknown)}
+				Fault: fault.New(fault.Conflict, "operation %s was used for another %s", c.Op.ID, e.Verb).WithOutcome(fault.Unknown)}
 		}
 		switch e.Standing {
 		case seatdir.Landed:
@@ -87,14 +87,14 @@ func (c *call) finding(ctx context.Context) providers.Finding {
 		return providers.Finding{Verdict: providers.Landed, Facts: f, Evidence: "its effect is there"}
 	}
 	return providers.Finding{Verdict: providers.Open, Evidence: "the journal has no result of it",
-		Fault: fault.New(fault.Unavailable, "operation %s has no result; excluding it settles it", c.op.ID)}
+		Fault: fault.New(fault.Unavailable, "operation %s has no result; excluding it settles it", c.Op.ID)}
 }
 
 // observed looks for the effect of an operation whose result was not
 // written: the process that carried it out was killed between the two.
-func (c *call) observed(ctx context.Context) (events.Facts, bool) {
+func (c *Call) observed(ctx context.Context) (events.Facts, bool) {
 	in := func(states ...events.ProviderState) (events.Facts, bool) {
-		f, err := c.facts(ctx)
+		f, err := c.Facts(ctx)
 		for _, s := range states {
 			if err == nil && f.State == s {
 				return f, true
@@ -102,7 +102,7 @@ func (c *call) observed(ctx context.Context) (events.Facts, bool) {
 		}
 		return f, false
 	}
-	switch c.op.Verb {
+	switch c.Op.Verb {
 	case events.VerbPause:
 		return in(events.StatePaused)
 	case events.VerbResume:
@@ -112,23 +112,23 @@ func (c *call) observed(ctx context.Context) (events.Facts, bool) {
 	case events.VerbDestroy:
 		return in(events.StateAbsent)
 	case events.VerbExtend:
-		if dl, err := c.d.deadline(c.dir, c.j); err == nil && dl.Operation == c.op.ID {
-			f, err := c.facts(ctx)
+		if dl, err := c.d.deadline(c.Dir, c.J); err == nil && dl.Operation == c.Op.ID {
+			f, err := c.Facts(ctx)
 			return f, err == nil
 		}
 	case events.VerbCheckpoint, events.VerbExport:
-		var k kept
-		if err := c.dir.ReadJSON(keptName(c.op), &k); err == nil && k.Operation == c.op.ID {
-			f, err := c.facts(ctx)
+		var k seatdir.Kept
+		if err := c.Dir.ReadJSON(keptName(c.Op), &k); err == nil && k.Operation == c.Op.ID {
+			f, err := c.Facts(ctx)
 			f.Checkpoint, f.File = k.Checkpoint, k.File
 			return f, err == nil
 		}
 	case events.VerbDeleteFile:
-		if c.j.Find(c.op.ID) == nil {
+		if c.J.Find(c.Op.ID) == nil {
 			return events.Facts{}, false
 		}
-		if _, err := os.Lstat(c.exported(c.op.Arguments.FileID)); errors.Is(err, os.ErrNotExist) {
-			f, err := c.facts(ctx)
+		if _, err := os.Lstat(c.exported(c.Op.Arguments.FileID)); errors.Is(err, os.ErrNotExist) {
+			f, err := c.Facts(ctx)
 			return f, err == nil
 		}
 	}

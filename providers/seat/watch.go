@@ -1,6 +1,6 @@
 //go:build linux
 
-package process
+package seat
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	"berth/providers/process/identity"
 )
 
-// watches waits for the end of every custodian at once, with one goroutine
+// watches waits for the end of every holder at once, with one goroutine
 // and one descriptor each, and reaps those that are children of this process.
 type watches struct {
 	epoll, wake int
@@ -59,7 +59,7 @@ func newWatches() (*watches, error) {
 	return w, nil
 }
 
-// add watches the custodian of an environment; ErrGone: it has ended already.
+// add watches the holder of an environment; ErrGone: it has ended already.
 func (w *watches) add(id events.EnvironmentID, c events.Custody) error {
 	w.forget(id)
 	h, err := identity.Open(c)
@@ -198,9 +198,16 @@ func (s *subscriber) tell(id events.EnvironmentID) {
 	}
 }
 
-// Watch calls fn when a custodian of a started or adopted environment has
+// Watchers is how many calls of Watch are listening.
+func (d *Base) Watchers() int {
+	d.watches.mu.Lock()
+	defer d.watches.mu.Unlock()
+	return len(d.watches.subs)
+}
+
+// Watch calls fn when a holder of a started or adopted environment has
 // ended: its seat exited, expired or was lost. Inspect says which.
-func (d *Driver) Watch(ctx context.Context, fn func(events.EnvironmentID)) error {
+func (d *Base) Watch(ctx context.Context, fn func(events.EnvironmentID)) error {
 	s := &subscriber{pending: map[events.EnvironmentID]struct{}{}, ready: make(chan struct{}, 1)}
 	d.watches.mu.Lock()
 	d.watches.subs[s] = struct{}{}
