@@ -19,7 +19,6 @@ func TestConformance(t *testing.T) {
 		t.Skip("NO CONFORMANCE RUN: it boots many machines; BERTH_PROVE=1 runs it")
 	}
 	needMachines(t)
-	boots := t.TempDir() // packed once for all checks
 	providertest.Run(t, providertest.Options{
 		Open: func(t providertest.T) providers.Driver {
 			dir := t.TempDir()

@@ -62,8 +62,14 @@ type Driver struct {
 	*seat.Base
 	root, program string // Config's Root and QEMU
 
-	mu     sync.Mutex // one probe and one packing at a time
+	candidate func() error // why KVM need not be tried
+
+	mu     sync.Mutex // one probe, one packing and one trial at a time
 	probed *probe
+	trying bool // a trial of KVM runs by itself
+	trials sync.WaitGroup
+	ctx    context.Context // of such trials
+	stop   context.CancelFunc
 }
 
 var (
@@ -75,7 +81,8 @@ var (
 // New makes a driver over a machines directory. It starts nothing; what runs
 // is taken up by Adopt. Whether machines can run is a matter of Preflight.
 func New(cfg Config) (*Driver, error) {
-	d := &Driver{root: cmp.Or(cfg.Root, "/"), program: cfg.QEMU}
+	d := &Driver{root: cmp.Or(cfg.Root, "/"), program: cfg.QEMU, candidate: candidate}
+	d.ctx, d.stop = context.WithCancel(context.Background())
 	base, err := seat.New(seat.Config{Dir: cfg.Dir, Self: cfg.Self, SelfEnv: cfg.SelfEnv, Clock: cfg.Clock}, seat.Kind{
 		Name: Name, Holder: "supervisor", Role: machine.Role,
 		Env:            []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "GOMAXPROCS=2"},
@@ -92,6 +99,14 @@ func New(cfg Config) (*Driver, error) {
 		return nil, fault.New(fault.FailedPrecondition, "machines directory: %s", err)
 	}
 	return d, nil
+}
+
+// Close releases what the driver holds, and ends a trial that runs.
+// Supervisors and machines go on.
+func (d *Driver) Close() error {
+	d.stop()
+	d.trials.Wait()
+	return d.Base.Close()
 }
 
 // DescribeImage answers about template minimal (R16-R20).

@@ -37,6 +37,8 @@ func TestChoices(t *testing.T) {
 		"a network":     {events.Plan{Network: network("host")}, "none"},
 		"memory":        {events.Plan{Options: map[string]string{"checkpoint": "memory"}}, ""},
 		"warm":          {events.Plan{Options: map[string]string{"checkpoint": "warm"}}, "checkpoint"},
+		"golden":        {events.Plan{Options: map[string]string{"golden": "off"}}, ""},
+		"gilded":        {events.Plan{Options: map[string]string{"golden": "maybe"}}, "golden"},
 		"from":          {events.Plan{Options: map[string]string{"from": env + "/golden"}}, ""},
 		"from nowhere":  {events.Plan{Options: map[string]string{"from": "golden"}}, "environment id"},
 		"from outside":  {events.Plan{Options: map[string]string{"from": env + "/../x"}}, "checkpoint id"},

@@ -34,6 +34,8 @@ type files struct {
 	Initramfs string `json:"initramfs"`
 	KernelSHA string `json:"kernelSha256"`
 	InitSHA   string `json:"initramfsSha256"`
+	// Accelerator is kvm or tcg: by trial, so it is not kept with the rest.
+	Accelerator string `json:"-"`
 }
 
 // probe is what this host has for machines. It is looked for once in the life
@@ -42,7 +44,8 @@ type probe struct {
 	qemu, version string
 	kernel        boot.Kernel
 	tsc           int64
-	files         *files // once packed
+	files         *files   // once packed
+	kvm           *verdict // once tried
 }
 
 // probePatience bounds the question to QEMU for its version.
@@ -180,6 +183,9 @@ func (d *Driver) packed(ctx context.Context) (files, error) {
 		if err != nil {
 			return f, fault.New(fault.Unavailable, "machines directory: %s", err)
 		}
+	}
+	if f.Accelerator, err = d.accelerator(ctx, p, f); err != nil {
+		return f, err
 	}
 	p.files = &f
 	return f, nil

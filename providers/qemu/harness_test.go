@@ -25,8 +25,17 @@ func TestMain(m *testing.M) {
 	if handled, code := Main(os.Args[1:]); handled {
 		os.Exit(code)
 	}
-	os.Exit(m.Run())
+	var err error
+	if boots, err = os.MkdirTemp("", "berth-boots-"); err != nil {
+		panic(err)
+	}
+	code := m.Run()
+	_ = os.RemoveAll(boots)
+	os.Exit(code)
 }
+
+// boots holds what the machines of all tests boot, packed once.
+var boots string
 
 // patience is for machines that boot under emulation on a busy host.
 const patience = 280 * time.Second
@@ -44,6 +53,12 @@ func newRig(t testing.TB, change ...func(*Config)) *rig {
 	cfg := Config{Dir: filepath.Join(t.TempDir(), strings.Repeat("deep-", 20), "machines")}
 	for _, c := range change {
 		c(&cfg)
+	}
+	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(boots, filepath.Join(cfg.Dir, bootDir)); err != nil {
+		t.Fatal(err)
 	}
 	d, err := New(cfg)
 	if err != nil {

@@ -5,7 +5,6 @@ package qemu
 import (
 	"context"
 	"fmt"
-	"os"
 	"runtime"
 	"strconv"
 	"strings"
@@ -21,6 +20,7 @@ import (
 // The options that a plan may carry; everything else is refused (R88).
 const (
 	OptionCheckpoint = "checkpoint" // cold (the default) or memory: what a checkpoint keeps
+	OptionGolden     = "golden"     // on (the default) or off: start from the memory of a booted, empty machine
 	OptionFrom       = "from"       // ENVIRONMENT/CHECKPOINT of this host to begin from
 )
 
@@ -34,6 +34,7 @@ type origin struct {
 type choice struct {
 	network    string
 	checkpoint string
+	golden     bool
 	from       *origin
 	memory     int64 // MiB
 	cpus       int
@@ -41,11 +42,13 @@ type choice struct {
 
 // choices reads a plan's options, network and resources; null is no network.
 func choices(p events.Plan) (choice, error) {
-	c := choice{network: "none", checkpoint: "cold", memory: DefaultMemory, cpus: 1}
+	c := choice{network: "none", checkpoint: "cold", golden: true, memory: DefaultMemory, cpus: 1}
 	for name, value := range p.Options {
 		switch {
 		case name == OptionCheckpoint && (value == "cold" || value == "memory"):
 			c.checkpoint = value
+		case name == OptionGolden && (value == "on" || value == "off"):
+			c.golden = value == "on"
 		case name == OptionFrom:
 			env, id, ok := strings.Cut(value, "/")
 			e, err := events.ParseEnvironmentID(env)
@@ -54,7 +57,7 @@ func choices(p events.Plan) (choice, error) {
 			}
 			c.from = &origin{e, id}
 		default:
-			return c, fault.New(fault.BadRequest, "option %s=%s: the qemu provider knows checkpoint=cold|memory and from=ENVIRONMENT/CHECKPOINT", events.Scrub(name), events.Scrub(value))
+			return c, fault.New(fault.BadRequest, "option %s=%s: the qemu provider knows checkpoint=cold|memory, golden=on|off and from=ENVIRONMENT/CHECKPOINT", events.Scrub(name), events.Scrub(value))
 		}
 	}
 	if p.Network != nil && *p.Network != "none" {
@@ -124,7 +127,7 @@ func (d *Driver) Preflight(ctx context.Context, plan events.Plan) (providers.Pre
 	if err != nil {
 		check("machine", err, "")
 	} else {
-		check("machine", nil, "QEMU %s under emulation (tcg), kernel %s", host.version, host.kernel.Release)
+		check("machine", nil, "QEMU %s %s, kernel %s", host.version, d.how(host), host.kernel.Release)
 	}
 	if ch.from != nil {
 		_, err := loadKept(d.Seat(ch.from.environment), ch.from.checkpoint)
@@ -137,12 +140,25 @@ func (d *Driver) Preflight(ctx context.Context, plan events.Plan) (providers.Pre
 	return p, nil
 }
 
+// how says what machines are driven by, as far as it is known.
+func (d *Driver) how(p *probe) string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case p.kvm != nil && p.kvm.Usable:
+		return "with KVM"
+	case p.kvm == nil && d.candidate() == nil:
+		return "with KVM, if its trial passes, else under emulation (tcg)"
+	}
+	return "under emulation (tcg)"
+}
+
 // hostShare is the part of the host's memory that machines may have, in
 // percent; the rest is the host's own.
 const hostShare = 90
 
-// HostFacts probes this host (R76-R82). KVM is not usable until a trial boot
-// has passed, and this provider emulates: a device node proves nothing (R79).
+// HostFacts probes this host (R76-R82). KVM is usable when a trial boot has
+// passed: a device node proves nothing (R79).
 func (d *Driver) HostFacts(ctx context.Context) (events.HostFacts, error) {
 	host, err := d.probeHost(ctx)
 	if err != nil {
@@ -160,11 +176,10 @@ func (d *Driver) HostFacts(ctx context.Context) (events.HostFacts, error) {
 	if err != nil {
 		return events.HostFacts{}, err
 	}
-	_, kvm := os.Stat("/dev/kvm")
 	return events.HostFacts{
 		Host: d.Host, Architecture: runtime.GOARCH, OS: runtime.GOOS,
 		Engines: []events.Engine{{Name: Name, Version: host.version}},
-		KVM:     events.KVM{Present: kvm == nil},
+		KVM:     d.kvm(),
 		Allocatable: events.HostCapacity{
 			CPUs: cpus, MemoryMiB: int64(info.Totalram) * int64(info.Unit) >> 20 * hostShare / 100,
 			DiskGiB: int64(fs.Bavail) * fs.Bsize >> 30, Slots: MaxMachines,

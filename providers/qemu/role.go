@@ -18,6 +18,8 @@ func Main(args []string) (handled bool, code int) {
 		return true, guest.Main()
 	case len(args) == 2 && args[0] == machine.Role:
 		return true, machine.Main(args[1])
+	case len(args) == 2 && args[0] == machine.TrialRole:
+		return true, machine.TrialMain(args[1])
 	}
 	return false, 0
 }

@@ -77,6 +77,9 @@ func (d *Driver) startOf(ctx context.Context, c *seat.Call) (any, error) {
 			"BERTH_ENVIRONMENT": string(c.Op.Environment), "BERTH_SEAT": string(c.J.Alias),
 		}},
 	}
+	if ch.golden {
+		s.Golden = filepath.Join(d.Dir, bootDir)
+	}
 	if _, err := os.Stat(c.Dir.File(seatdir.DirMaterial)); err == nil {
 		s.Launch.Env["BERTH_MATERIAL"] = guest.MaterialDir
 	}
@@ -97,7 +100,7 @@ func (d *Driver) startOf(ctx context.Context, c *seat.Call) (any, error) {
 // hardware is the machine that a plan gets from what is packed.
 func hardware(f files, ch choice) machine.Hardware {
 	return machine.Hardware{
-		Machine: machine.Board, Accelerator: "tcg", MemoryMiB: ch.memory, CPUs: ch.cpus, TSCKHz: f.TSCKHz,
+		Machine: machine.Board, Accelerator: f.Accelerator, MemoryMiB: ch.memory, CPUs: ch.cpus, TSCKHz: f.TSCKHz,
 		KernelSHA: f.KernelSHA, InitSHA: f.InitSHA, Version: f.Version,
 	}
 }

@@ -70,25 +70,40 @@ var errSilent = errors.New("the guest's agent is not there in time")
 func (s *supervisor) boot(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, bootPatience)
 	defer cancel()
-	var err error
+	err := s.fromGolden(ctx)
+	if err == nil || s.given {
+		return s.bootFault(err)
+	}
 	for _, patience := range tries {
-		if err = s.attempt(ctx, patience); !errors.Is(err, errSilent) || ctx.Err() != nil {
+		if err = s.attempt(ctx, s.forks(), func(ctx context.Context) error { return s.begin(ctx, patience) }); !errors.Is(err, errSilent) || ctx.Err() != nil {
 			break
 		}
+		s.clear()
+	}
+	return s.bootFault(err)
+}
+
+// clear ends a machine that was given nothing, so that another one can begin.
+func (s *supervisor) clear() {
+	if s.cmd != nil {
 		_ = s.cmd.Process.Kill()
 		<-s.gone
-		_ = os.Remove(fileMonitor)
-		_ = os.Remove(fileAgent)
 	}
+	for _, name := range []string{fileMonitor, fileAgent, fileMigration} {
+		_ = os.Remove(name)
+	}
+}
+
+func (s *supervisor) bootFault(err error) error {
 	if err == nil {
 		return nil
 	}
 	return fault.New(fault.FailedPrecondition, "starting the machine: %s", events.Scrub(err.Error()))
 }
 
-// attempt boots once; patience bounds the wait for the agent.
-func (s *supervisor) attempt(ctx context.Context, patience time.Duration) (err error) {
-	if err := s.run(); err != nil {
+// attempt starts QEMU once and brings it to its command by way of then.
+func (s *supervisor) attempt(ctx context.Context, incoming bool, then func(context.Context) error) (err error) {
+	if err := s.run(incoming); err != nil {
 		return err
 	}
 	ctx, stop := context.WithCancel(ctx)
@@ -114,12 +129,24 @@ func (s *supervisor) attempt(ctx context.Context, patience time.Duration) (err e
 	if err := s.connect(ctx); err != nil {
 		return err
 	}
-	if r := s.start.Restore; r != nil && r.Kind == "memory" {
-		return s.restore(ctx, *r)
+	return then(ctx)
+}
+
+// begin goes on from a started QEMU: with the memory of a checkpoint, or when
+// the agent of a guest that boots has spoken, which patience bounds.
+func (s *supervisor) begin(ctx context.Context, patience time.Duration) error {
+	if s.forks() {
+		return s.restore(ctx, *s.start.Restore)
 	}
 	select {
 	case <-s.peer.ready:
-		return s.settle(ctx)
+		if err := s.keepGolden(ctx); err != nil {
+			return err
+		}
+		if err := s.hello(ctx); err != nil {
+			return err
+		}
+		return s.equip(ctx)
 	case <-s.peer.broken:
 		return s.peer.err
 	case <-ctx.Done():
@@ -129,13 +156,18 @@ func (s *supervisor) attempt(ctx context.Context, patience time.Duration) (err e
 	}
 }
 
-func (s *supervisor) run() error {
+// forks says that the machine begins from a memory checkpoint.
+func (s *supervisor) forks() bool {
+	return s.start.Restore != nil && s.start.Restore.Kind == "memory"
+}
+
+func (s *supervisor) run(incoming bool) error {
 	log, err := os.OpenFile(s.dir.File(fileLog), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
 	defer log.Close()
-	cmd := exec.Command(s.start.QEMU, s.start.Args()...)
+	cmd := exec.Command(s.start.QEMU, s.start.Args(incoming)...)
 	cmd.Dir = s.dir.Path
 	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "BERTH_ENVIRONMENT=" + string(s.dir.ID)}
 	cmd.Stdout, cmd.Stderr = log, log
@@ -198,11 +230,10 @@ func dial(ctx context.Context, name string) (net.Conn, error) {
 	}
 }
 
-// settle brings a guest whose agent is there to the seat's command.
-func (s *supervisor) settle(ctx context.Context) error {
-	if err := s.hello(ctx); err != nil {
-		return err
-	}
+// equip brings a guest whose agent was greeted to the seat's command. From
+// here on the machine is this seat's and no other may begin in its place.
+func (s *supervisor) equip(ctx context.Context) error {
+	s.given = true
 	if err := s.putMaterial(ctx); err != nil {
 		return err
 	}
@@ -265,7 +296,18 @@ func same(want Restore, sum string) error {
 // restore streams a memory checkpoint in and lets the machine go on, with the
 // time, the entropy and the name of now. A damaged one never runs.
 func (s *supervisor) restore(ctx context.Context, want Restore) error {
-	f, err := os.Open(s.dir.File(FileState))
+	if err := s.load(ctx, s.dir.File(FileState), want); err != nil {
+		return err
+	}
+	if err := s.hello(ctx); err != nil { // also what the agent waits for before it says anything
+		return err
+	}
+	return s.putMaterial(ctx)
+}
+
+// load streams a memory in and lets the machine go on.
+func (s *supervisor) load(ctx context.Context, name string, want Restore) error {
+	f, err := os.Open(name)
 	if err != nil {
 		return err
 	}
@@ -295,11 +337,5 @@ func (s *supervisor) restore(ctx context.Context, want Restore) error {
 	if err != nil {
 		return err
 	}
-	if err := s.mon.Do(ctx, "cont", nil, nil); err != nil {
-		return err
-	}
-	if err := s.hello(ctx); err != nil { // also what the agent waits for before it says anything
-		return err
-	}
-	return s.putMaterial(ctx)
+	return s.mon.Do(ctx, "cont", nil, nil)
 }

@@ -47,6 +47,7 @@ type supervisor struct {
 	peer  *peer
 	out   *custodian.Output
 	ln    net.Listener
+	given bool   // the guest has something of this seat
 	life  func() // kept so that the lock is not released by the collector
 
 	act    sync.Mutex // held by whoever pauses, resumes, saves

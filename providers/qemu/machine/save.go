@@ -67,7 +67,7 @@ func (s *supervisor) save(data []byte) error {
 	}
 	defer os.Remove(tmp)
 	defer f.Close()
-	c := &counted{f: f, h: sha256.New()}
+	c := &counted{f: f, h: sha256.New(), most: MaxSave}
 	at := events.MillisUTC(time.Now())
 	k := Kept{Kept: seatdir.Kept{Operation: want.Operation}}
 	if want.Kind == "memory" {
@@ -91,14 +91,14 @@ func (s *supervisor) save(data []byte) error {
 
 // counted writes, hashes, counts and bounds.
 type counted struct {
-	f *os.File
-	h hash.Hash
-	n int64
+	f       *os.File
+	h       hash.Hash
+	n, most int64
 }
 
 func (c *counted) Write(p []byte) (int, error) {
-	if c.n+int64(len(p)) > MaxSave {
-		return 0, fault.New(fault.ResourceExhausted, "a checkpoint of more than %d bytes", int64(MaxSave))
+	if c.n+int64(len(p)) > c.most {
+		return 0, fault.New(fault.ResourceExhausted, "a checkpoint of more than %d bytes", c.most)
 	}
 	n, err := c.f.Write(p)
 	_, _ = c.h.Write(p[:n])

@@ -36,6 +36,8 @@ type Start struct {
 	Launch      wire.Launch          `json:"launch"`
 	SlotsDir    string               `json:"slotsDir"` // where boots take turns
 	Restore     *Restore             `json:"restore,omitempty"`
+	// Golden is where golden states are kept; empty: this start uses none.
+	Golden string `json:"golden,omitempty"`
 }
 
 // Hardware is what the guest sees. A memory checkpoint only fits the same.
@@ -83,8 +85,8 @@ func (s Start) UUID() string { return string(s.Environment) }
 
 // Args is QEMU's command line. Sockets are relative: QEMU runs in the
 // machine's directory, whose path may be longer than a socket's may be.
-// Nothing in it is secret.
-func (s Start) Args() []string {
+// Nothing in it is secret. incoming: the memory is streamed in, nothing boots.
+func (s Start) Args(incoming bool) []string {
 	h := s.Hardware
 	cpu := "max"
 	if h.Accelerator == "kvm" {
@@ -100,7 +102,7 @@ func (s Start) Args() []string {
 		"-device", "virtio-serial-device", "-device", "virtserialport,chardev=agent,name=" + guest.PortName,
 		"-qmp", "unix:" + fileMonitor + ",server=on,wait=off",
 	}
-	if s.Restore != nil && s.Restore.Kind == "memory" {
+	if incoming {
 		args = append(args, "-incoming", "unix:"+fileMigration)
 	}
 	return args
