@@ -117,21 +117,39 @@ func (e *Engine) copyFile(ctx context.Context, p providers.Entry, s aggregates.S
 	if err := durable.MakeDir(e.o.ExportsDir); err != nil {
 		return fault.New(fault.Unavailable, "the directory for exports can't be made: %s", err)
 	}
-	return durable.Replace(ExportFile(e.o.ExportsDir, op.ID), 0o600, func(w io.Writer) error { return e.fill(ctx, w, p, s, file) })
+	from := Source{Driver: p.Driver, Environment: s.Environment.ID, Ref: s.Environment.Ref, File: file}
+	return CopyFile(ctx, from, ExportFile(e.o.ExportsDir, op.ID), func(try int) bool { return e.pause(ctx, Backoff(try, e.o.Jitter())) })
 }
 
-// fill reads until the answered length is there or no try is left, and takes
-// a copy that was cut up again where it was.
-func (e *Engine) fill(ctx context.Context, w io.Writer, p providers.Entry, s aggregates.Seat, file events.File) error {
+// Source is a file that a provider exported, as its export answered it.
+type Source struct {
+	Driver      providers.Driver
+	Environment events.EnvironmentID
+	Ref         string
+	File        events.File
+}
+
+// CopyFile streams a provider file to path, which is replaced only when the
+// copy is whole, synced, and has the answered length and digest (R37). A copy
+// that was cut is taken up where it was, MaxCopies times in all; wait is asked
+// before each of those (from 0), and false gives up. It is refused with
+// failed-precondition, executed, when what came is not the file.
+func CopyFile(ctx context.Context, from Source, path string, wait func(try int) bool) error {
+	return durable.Replace(path, 0o600, func(w io.Writer) error { return from.fill(ctx, w, wait) })
+}
+
+// fill reads until the answered length is there or no try is left.
+func (f Source) fill(ctx context.Context, w io.Writer, wait func(try int) bool) error {
+	file := f.File
 	h := sha256.New()
 	var n int64
 	var last error
 	for try := range MaxCopies {
-		if try > 0 && !e.pause(ctx, Backoff(try-1, e.o.Jitter())) {
+		if try > 0 && !wait(try-1) {
 			break
 		}
 		var got int64
-		got, last = read(ctx, p, s, file, n, io.MultiWriter(w, h))
+		got, last = f.read(ctx, n, io.MultiWriter(w, h))
 		if n += got; n >= file.ByteLength && last == nil {
 			return match(file, 0, n, h)
 		}
@@ -143,13 +161,13 @@ func (e *Engine) fill(ctx context.Context, w io.Writer, p providers.Entry, s agg
 }
 
 // read copies from an offset, at most one byte more than there should be.
-func read(ctx context.Context, p providers.Entry, s aggregates.Seat, file events.File, from int64, w io.Writer) (int64, error) {
-	r, err := p.Driver.ReadFile(ctx, s.Environment.ID, s.Environment.Ref, file.ID, from)
+func (f Source) read(ctx context.Context, from int64, w io.Writer) (int64, error) {
+	r, err := f.Driver.ReadFile(ctx, f.Environment, f.Ref, f.File.ID, from)
 	if err != nil {
 		return 0, err
 	}
 	defer r.Close()
-	return io.CopyBuffer(onlyWriter{w}, io.LimitReader(onlyReader{r}, file.ByteLength-from+1), make([]byte, copyBuffer))
+	return io.CopyBuffer(onlyWriter{w}, io.LimitReader(onlyReader{r}, f.File.ByteLength-from+1), make([]byte, copyBuffer))
 }
 
 // onlyReader and onlyWriter hide the shortcuts of io.Copy, which would choose

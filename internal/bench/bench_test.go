@@ -29,6 +29,8 @@ func TestRows(t *testing.T) {
 		bench.PartLog:      {"commit-single-p50", "commit-256-rate", "disk-per-event"},
 		bench.PartCommands: {"inspect-p50", "spawn-overhead", "spawn-whole"},
 		bench.PartReplay:   {"replay-fold", "replay-snapshot-save", "replay-snapshot-load", "replay-snapshot-size"},
+		bench.PartHosted:   {"hosted-call-p50", "hosted-call-overhead", "hosted-uncertain-at-once", "hosted-uncertain-questions", "hosted-uncertain-settled"},
+		bench.PartExport:   {"export-rate", "export-memory-manager", "export-memory-provider"},
 		bench.PartFleet:    {"heap-per-retired", "heap-per-live", "start-after-kill", "idle-cpu"},
 	} {
 		t.Run(part, func(t *testing.T) {
@@ -38,7 +40,7 @@ func TestRows(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 			defer cancel()
 			dir := t.TempDir()
-			r, err := bench.Run(ctx, []string{part}, bench.Options{Dir: dir, Events: 4000, Live: 5, Samples: 8, Rounds: 1, Idle: 10 * time.Millisecond})
+			r, err := bench.Run(ctx, []string{part}, bench.Options{Dir: dir, Events: 4000, Live: 5, Samples: 8, Rounds: 1, Idle: 10 * time.Millisecond, Uncertain: 20, Export: 3<<20 + 1})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -67,6 +69,8 @@ func TestRefusals(t *testing.T) {
 		"too many live":       {nil, bench.Options{Live: bench.MaxLive + 1}},
 		"a negative number":   {nil, bench.Options{Samples: -1}},
 		"too many rounds":     {nil, bench.Options{Rounds: bench.MaxRounds + 1}},
+		"too many uncertain":  {nil, bench.Options{Uncertain: bench.MaxUncertain + 1}},
+		"too long an export":  {nil, bench.Options{Export: bench.MaxExport + 1}},
 		"a negative duration": {nil, bench.Options{Idle: -1}},
 		"no such directory":   {nil, bench.Options{Dir: "/nowhere/at/all"}},
 	} {

@@ -72,6 +72,9 @@ func (c *child) ask(what string) (float64, error) {
 	}
 	var f figure
 	err := c.read(&f)
+	if err == nil && f.Error != "" {
+		err = fault.New(fault.Internal, "a process of the benchmark could not %s: %s", what, f.Error)
+	}
 	return f.Value, err
 }
 

@@ -26,29 +26,41 @@ const RoleArg = "__bench"
 // when it is ready, answers a figure for each line of standard input, and
 // ends when that is closed.
 type role struct {
-	Kind string `json:"kind"` // server, manager or drill
+	Kind string `json:"kind"` // server, manager, drill, provider or fetch
 	Dir  string `json:"dir"`  // the data directory of a manager
 	NATS string `json:"nats,omitempty"`
 	// Strict syncs every message by itself; otherwise the server syncs at
 	// intervals, which is for filling and for memory only.
 	Strict bool `json:"strict,omitempty"`
+	// Hosted is the provider of a manager, as berth up has it, or the address
+	// of a fetch; Bare is where the raw side is.
+	Hosted string      `json:"hosted,omitempty"`
+	Bare   string      `json:"bare,omitempty"`
+	File   events.File `json:"file,omitzero"` // of provider and fetch
 }
 
 // hello is the first line of a process.
 type hello struct {
 	Error    string         `json:"error,omitempty"`
 	Endpoint berth.Endpoint `json:"endpoint"`
+	Hosted   string         `json:"hosted,omitempty"` // where a provider is
+	Bare     string         `json:"bare,omitempty"`   // where its raw side is
 }
 
 // figure is the answer to a question.
 type figure struct {
 	Value float64 `json:"value"`
+	Error string  `json:"error,omitempty"`
 }
 
 // The questions.
 const (
 	askHeap = "heap" // bytes in use after a collection
 	askCPU  = "cpu"  // microseconds of processor time since the start
+	askPeak = "peak" // the most bytes that the process held so far
+	// A fetch answers how many microseconds a copy took.
+	askFetch = "fetch"
+	askBare  = "bare"
 )
 
 // Main runs a role; handled says that args, which are without the program's
@@ -76,23 +88,37 @@ func (r role) run(in io.Reader, out io.Writer) error {
 		return r.manager(in, out)
 	case "drill":
 		return r.drill(in, out)
+	case "provider":
+		return r.provider(in, out)
+	case "fetch":
+		return r.fetch(in, out)
 	}
 	return fmt.Errorf("there is no role %q", r.Kind)
 }
 
-// answer says hello and answers until in ends.
-func answer(in io.Reader, out io.Writer, h hello) error {
+// answer says hello and answers until in ends. Work is what else may be asked
+// for; the answer is how long it took, in microseconds.
+func answer(in io.Reader, out io.Writer, h hello, work map[string]func() error) error {
 	w := json.NewEncoder(out)
 	if err := w.Encode(h); err != nil {
 		return err
 	}
 	for lines := bufio.NewScanner(in); lines.Scan(); {
 		var f figure
-		switch lines.Text() {
+		switch q := lines.Text(); q {
 		case askHeap:
 			f.Value = heap()
 		case askCPU:
 			f.Value = micros(processorTime())
+		case askPeak:
+			f.Value = peakMemory()
+		default:
+			if do := work[q]; do != nil {
+				var err error
+				if f.Value, err = clocked(do); err != nil {
+					f.Error = err.Error()
+				}
+			}
 		}
 		if err := w.Encode(f); err != nil {
 			return err
@@ -116,7 +142,7 @@ func (r role) server(in io.Reader, out io.Writer) error {
 		return err
 	}
 	defer s.Stop()
-	return answer(in, out, hello{Endpoint: berth.Endpoint{NATS: s.ClientURL()}})
+	return answer(in, out, hello{Endpoint: berth.Endpoint{NATS: s.ClientURL()}}, nil)
 }
 
 func (r role) manager(in io.Reader, out io.Writer) error {
@@ -127,6 +153,9 @@ func (r role) manager(in io.Reader, out io.Writer) error {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	o := berth.Options{DataDir: r.Dir, Space: space, Listen: "127.0.0.1:0", HTTP: "127.0.0.1:0", NATS: r.NATS, Drill: script, MinFree: -1}
+	if r.Hosted != "" {
+		o.Hosted = []string{r.Hosted}
+	}
 	if !r.Strict {
 		o.Durability = berth.Group
 	}
@@ -141,7 +170,7 @@ func (r role) manager(in io.Reader, out io.Writer) error {
 		return err
 	case <-m.Ready():
 	}
-	if err := answer(in, out, hello{Endpoint: m.Endpoint()}); err != nil {
+	if err := answer(in, out, hello{Endpoint: m.Endpoint()}, nil); err != nil {
 		return err
 	}
 	stop()
@@ -161,5 +190,5 @@ func (r role) drill(in io.Reader, out io.Writer) error {
 		return err
 	}
 	defer d.Close()
-	return answer(in, out, hello{})
+	return answer(in, out, hello{}, nil)
 }

@@ -17,10 +17,12 @@ const (
 	PartCommands = "commands" // inspect and spawn
 	PartReplay   = "replay"   // rebuilding every projection
 	PartFleet    = "fleet"    // memory, start after a kill, idling
+	PartHosted   = "hosted"   // calls over HTTPS, and many uncertain operations
+	PartExport   = "export"   // a file over HTTPS
 )
 
 // Parts are all of them, in the order in which they run.
-var Parts = []string{PartLog, PartCommands, PartReplay, PartFleet}
+var Parts = []string{PartLog, PartCommands, PartReplay, PartFleet, PartHosted, PartExport}
 
 // Defaults and limits of Options.
 const (
@@ -34,9 +36,15 @@ const (
 	MaxSamples     = 100_000
 	MaxRounds      = 99
 	MaxIdle        = time.Hour
+
+	DefaultUncertain = 1_000
+	MaxUncertain     = 10_000
+	DefaultExport    = 512 << 20
+	MaxExport        = 64 << 30
 	// FullEvents and FullLive are the sizes that the bars are set for.
 	FullEvents = 1_000_000
 	FullLive   = 10_000
+	FullExport = 4 << 30
 )
 
 // Options says how much is measured. Zero values take the defaults.
@@ -47,6 +55,10 @@ type Options struct {
 	Samples int           // single operations of each side, for a median
 	Rounds  int           // repetitions of what takes long
 	Idle    time.Duration // how long an idle manager is watched
+	// Uncertain is how many operations are left without an answer, of hosted;
+	// Export how many bytes the file of export has.
+	Uncertain int
+	Export    int64
 	// Progress is told what is being done; nil tells nobody.
 	Progress func(what string)
 }
@@ -59,6 +71,7 @@ func (o Options) withDefaults() (Options, error) {
 	}{
 		{"events", &o.Events, DefaultEvents, MaxEvents}, {"live", &o.Live, DefaultLive, MaxLive},
 		{"samples", &o.Samples, DefaultSamples, MaxSamples}, {"rounds", &o.Rounds, DefaultRounds, MaxRounds},
+		{"uncertain", &o.Uncertain, DefaultUncertain, MaxUncertain},
 	} {
 		if *f.value == 0 {
 			*f.value = f.def
@@ -72,6 +85,12 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.Idle < 0 || o.Idle > MaxIdle {
 		return o, fault.New(fault.BadRequest, "idle: %s is not between 0 and %s", o.Idle, MaxIdle)
+	}
+	if o.Export == 0 {
+		o.Export = DefaultExport
+	}
+	if o.Export < 1 || o.Export > MaxExport {
+		return o, fault.New(fault.BadRequest, "export: %d bytes are not between 1 and %d", o.Export, int64(MaxExport))
 	}
 	if o.Progress == nil {
 		o.Progress = func(string) {}
@@ -106,6 +125,7 @@ func Run(ctx context.Context, parts []string, o Options) (r Report, err error) {
 		}
 		rows, err := map[string]func(context.Context, Options) ([]Row, error){
 			PartLog: measureLog, PartCommands: measureCommands, PartReplay: measureReplay, PartFleet: measureFleet,
+			PartHosted: measureHosted, PartExport: measureExport,
 		}[p](ctx, o)
 		r.Rows = append(r.Rows, rows...)
 		if err != nil {

@@ -7,13 +7,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"berth/commands"
 	"berth/events/fault"
 	"berth/internal/bench"
 )
 
 func (a *app) benchCommand() *cobra.Command {
 	var o bench.Options
-	full := false
+	full, size := false, ""
 	c := &cobra.Command{
 		Use: "bench [" + strings.Join(bench.Parts, "|") + "]...", Short: "Measure this program beside the raw JetStream server, on this machine",
 		Long: `Measure this program beside the raw JetStream server, on this machine. It needs no
@@ -23,8 +24,15 @@ ours over raw. A bar that is missed is a row that says so, not a failure.`,
 		Example:   "  berth bench\n  berth bench log commands -o json\n  berth bench replay --events 1000000\n  berth bench fleet --full --dir /var/lib/berth",
 		ValidArgs: bench.Parts, Args: cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, parts []string) error {
+			if size != "" {
+				n, err := commands.ParseSize("--size", size, 1, bench.MaxExport)
+				if err != nil {
+					return err
+				}
+				o.Export = n
+			}
 			if full {
-				o.Events, o.Live = bench.FullEvents, bench.FullLive
+				o.Events, o.Live, o.Export = bench.FullEvents, bench.FullLive, bench.FullExport
 			}
 			if c.Flags().Changed("events") && o.Events < 1 || c.Flags().Changed("live") && o.Live < 1 {
 				return usage("--events and --live are above zero")
@@ -47,7 +55,10 @@ ours over raw. A bar that is missed is a row that says so, not a failure.`,
 	fl.IntVar(&o.Samples, "samples", bench.DefaultSamples, "single operations of each side")
 	fl.IntVar(&o.Rounds, "rounds", bench.DefaultRounds, "repetitions of what takes long")
 	fl.DurationVar(&o.Idle, "idle", bench.DefaultIdle, "how long an idle manager is watched")
-	fl.BoolVar(&full, "full", false, fmt.Sprintf("the sizes that the bars are set for: %d events, %d live environments", bench.FullEvents, bench.FullLive))
+	fl.IntVar(&o.Uncertain, "uncertain", bench.DefaultUncertain, "operations that are left without an answer, of hosted")
+	fl.StringVar(&size, "size", "", "size of the file, of export (default 512MiB)")
+	fl.BoolVar(&full, "full", false, fmt.Sprintf("the sizes that the bars are set for: %d events, %d live environments, a file of 4GiB", bench.FullEvents, bench.FullLive))
+	c.MarkFlagsMutuallyExclusive("full", "size")
 	c.MarkFlagsMutuallyExclusive("full", "events")
 	c.MarkFlagsMutuallyExclusive("full", "live")
 	return c
