@@ -56,28 +56,28 @@ func (s Seat) Apply(r events.Record) Seat {
 	}
 	s.Commands = s.Commands.add(r)
 	for _, e := range r.Events {
-		s = s.apply(r.Meta, e)
+		s.fold(r.Meta, e)
 	}
 	return s
 }
 
-// apply folds one event into all three. One that the slot's table refuses (a
-// claim of a held name, the end of a life that is over) is refused by all.
-func (s Seat) apply(m events.Meta, e events.Event) Seat {
+// fold takes one event into all three, in place. One that the slot's table
+// refuses (a claim of a held name, the end of a life that is over) is refused
+// by all.
+func (s *Seat) fold(m events.Meta, e events.Event) {
 	if s.Slot.Check(e) != nil || !s.Environment.Concerns(e) {
-		return s
+		return
 	}
 	s.Slot = s.Slot.Apply(m, e)
 	s.Head = s.Head.Apply(e)
-	s.Environment = s.Environment.Apply(m, e)
-	return s
+	s.Environment.Fold(m, e)
 }
 
 // With is the seat as it would be if the events were appended by m; the
 // sequence stays. It lets several decisions go into one commit.
 func (s Seat) With(m events.Meta, es ...events.Event) Seat {
 	for _, e := range es {
-		s = s.apply(m, e)
+		s.fold(m, e)
 	}
 	return s
 }
@@ -103,7 +103,7 @@ func (s Seat) Check(m events.Meta, es ...events.Event) error {
 				return err
 			}
 		}
-		s = s.apply(m, e)
+		s.fold(m, e)
 	}
 	return nil
 }

@@ -164,7 +164,7 @@ func TestOperationTable(t *testing.T) {
 		case op.Open():
 			s.Operation = &op
 		default:
-			s.Done = []environment.Operation{op}
+			s.Done = []*environment.Operation{&op}
 		}
 		after := s.Apply(events.Meta{Time: t0}, byOn[on])
 		got, _ := after.Find(op1)

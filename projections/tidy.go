@@ -44,10 +44,11 @@ func (v *Views) tidy(next, before *aggregates.Seat, es []events.Event) {
 // read from a snapshot.
 func (v *Views) tidyAll(s *aggregates.Seat) {
 	v.tidy(s, &aggregates.Seat{}, []events.Event{events.SlotClaimed{}, events.HeadActivated{}, events.EnvironmentProbed{}})
-	for _, ops := range [][]environment.Operation{s.Environment.Done, s.Environment.Queue} {
-		for i := range ops {
-			v.tidyOperation(&ops[i], s)
-		}
+	for _, op := range s.Environment.Done {
+		v.tidyOperation(op, s)
+	}
+	for i := range s.Environment.Queue {
+		v.tidyOperation(&s.Environment.Queue[i], s)
 	}
 }
 

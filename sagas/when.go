@@ -202,7 +202,7 @@ func unaccepted(v View) bool {
 func exported(e environment.State) (environment.Operation, bool) {
 	for _, o := range e.Done {
 		if o.Verb == events.VerbExport && o.Succeeded() && o.File == nil && o.Fault == nil {
-			return o, true
+			return *o, true
 		}
 	}
 	return environment.Operation{}, false

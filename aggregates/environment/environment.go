@@ -83,9 +83,9 @@ type State struct {
 
 	Operation   *Operation // the open one
 	Queue       []Operation
-	Done        []Operation // newest last
-	Excluded    int         // how many creations were proved never to land
-	Throttled   int         // how many creations the provider put off
+	Done        []*Operation // newest last; never changed, only replaced
+	Excluded    int          // how many creations were proved never to land
+	Throttled   int          // how many creations the provider put off
 	Checkpoints []events.Checkpoint
 }
 
@@ -103,15 +103,20 @@ func throttled(e *fault.Error) bool {
 func (s State) Reserved() bool { return s.ID != "" && !s.Gone && !s.WrittenOff }
 
 // Find is the operation of that id, open, queued or among the last done.
-func (s State) Find(id events.OperationID) (Operation, bool) {
+func (s State) Find(id events.OperationID) (Operation, bool) { return s.find(id) }
+
+func (s *State) find(id events.OperationID) (Operation, bool) {
 	if s.Operation != nil && s.Operation.ID == id {
 		return *s.Operation, true
 	}
-	for _, l := range [][]Operation{s.Queue, s.Done} {
-		for _, o := range l {
-			if o.ID == id {
-				return o, true
-			}
+	for i := range s.Queue {
+		if s.Queue[i].ID == id {
+			return s.Queue[i], true
+		}
+	}
+	for _, o := range s.Done {
+		if o.ID == id {
+			return *o, true
 		}
 	}
 	return Operation{}, false
@@ -129,7 +134,11 @@ func (s State) Outcome(id events.OperationID) (Operation, bool) {
 	if s.Deadline != nil && !s.Deadline.Before(wanted) {
 		return op, true
 	}
-	steps := slices.Concat(s.Done, s.Queue)
+	var steps []Operation
+	for _, o := range s.Done {
+		steps = append(steps, *o)
+	}
+	steps = append(steps, s.Queue...)
 	if s.Operation != nil {
 		steps = append(steps, *s.Operation)
 	}
@@ -160,7 +169,7 @@ func (s State) Last() (Operation, bool) {
 	case len(s.Queue) > 0:
 		return s.Queue[0], true
 	case len(s.Done) > 0:
-		return s.Done[len(s.Done)-1], true
+		return *s.Done[len(s.Done)-1], true
 	}
 	return Operation{}, false
 }

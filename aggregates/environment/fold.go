@@ -7,7 +7,7 @@ import (
 
 // Concerns says that an event does not name another environment: one of an
 // earlier life of the name changes nothing.
-func (s State) Concerns(e events.Event) bool {
+func (s *State) Concerns(e events.Event) bool {
 	var id events.EnvironmentID
 	switch e := e.(type) {
 	case events.EnvironmentProbed:
@@ -37,20 +37,28 @@ func (s State) Concerns(e events.Event) bool {
 // Apply folds one event. What does not concern this environment, or what the
 // journal's table does not allow, leaves it as it is.
 func (s State) Apply(m events.Meta, e events.Event) State {
+	s.Fold(m, e)
+	return s
+}
+
+// Fold is Apply in place, for whoever has the only copy of s: the state is
+// large, and most of a fold's time would go into copying it. What s points to
+// is shared with other copies, and is replaced, never changed.
+func (s *State) Fold(m events.Meta, e events.Event) {
 	if !s.Concerns(e) {
-		return s
+		return
 	}
 	switch e := e.(type) {
 	case events.SlotClaimed:
 		to, _ := RecordTable.Next(s.Record, OnClaim)
-		return State{ID: e.Environment, UID: e.UID, Plan: e.Plan, Target: e.Target, Deadline: e.Deadline, CreatedAt: m.Time, Record: to}
+		*s = State{ID: e.Environment, UID: e.UID, Plan: e.Plan, Target: e.Target, Deadline: e.Deadline, CreatedAt: m.Time, Record: to}
 	case events.EnvironmentInherited:
-		return inherited(m, e)
+		*s = inherited(m, e)
 	case events.EnvironmentProbed:
 		s.ProbedAt, s.Image, s.Capabilities, s.Network = e.ProbedAt, e.Image, e.Capabilities, e.Network
 		s.Host, s.Architecture, s.Engine = e.Host, e.Architecture, e.Engine
 	case events.EnvironmentRefused:
-		s = s.refuse(e.Fault)
+		s.refuse(e.Fault)
 	case events.TargetChanged:
 		s.Target = e.Target
 	case events.DeadlineChanged:
@@ -58,7 +66,7 @@ func (s State) Apply(m events.Meta, e events.Event) State {
 			s.Deadline = &e.Deadline
 		}
 	case events.EnvironmentObserved:
-		s = s.observe(e.Facts)
+		s.observe(e.Facts)
 	case events.EnvironmentWrittenOff:
 		s.WrittenOff, s.Operation, s.Queue = true, nil, nil
 	case events.SlotRetired:
@@ -66,9 +74,8 @@ func (s State) Apply(m events.Meta, e events.Event) State {
 		// never created, and holds nothing any more.
 		s.Gone = true
 	default:
-		s = s.journal(m, e)
+		s.journal(m, e)
 	}
-	return s
 }
 
 // inherited is a written-off environment on its own boundary (decision 13).
@@ -81,9 +88,9 @@ func inherited(m events.Meta, e events.EnvironmentInherited) State {
 }
 
 // journal folds an event of one operation.
-func (s State) journal(m events.Meta, e events.Event) State {
-	if s.Check(e) != nil {
-		return s
+func (s *State) journal(m events.Meta, e events.Event) {
+	if s.check(e) != nil {
+		return
 	}
 	switch e := e.(type) {
 	case events.OperationPlanned:
@@ -92,58 +99,55 @@ func (s State) journal(m events.Meta, e events.Event) State {
 		s.Queue = without(s.Queue, e.Operation)
 		s.Operation = &Operation{ID: e.Operation, Verb: e.Verb, Arguments: e.Arguments, Goal: events.Boundary(e.Goal), Phase: Dispatched, At: m.Time, Begun: m.Time, Deadline: e.Deadline, Writer: m.Writer}
 	case events.OperationConfirmed:
-		s = s.finish(m, Confirmed, &e.Facts, nil)
+		s.finish(m, Confirmed, &e.Facts, nil)
 	case events.OperationLanded:
-		s = s.finish(m, Landed, &e.Facts, nil)
+		s.finish(m, Landed, &e.Facts, nil)
 	case events.OperationRefused:
-		s = s.finish(m, Refused, nil, e.Fault)
+		s.finish(m, Refused, nil, e.Fault)
 	case events.OperationExcluded:
-		s = s.finish(m, Excluded, nil, nil)
+		s.finish(m, Excluded, nil, nil)
 	case events.OperationUncertain:
-		s = s.edit(e.Operation, func(o *Operation) { o.Phase, o.Fault, o.At = Uncertain, e.Fault, m.Time })
+		s.edit(e.Operation, func(o *Operation) { o.Phase, o.Fault, o.At = Uncertain, e.Fault, m.Time })
 	case events.OperationStuck:
-		s = s.edit(e.Operation, func(o *Operation) { o.Stuck = true })
+		s.edit(e.Operation, func(o *Operation) { o.Stuck = true })
 	case events.OperationCancelled:
-		o, _ := s.Find(e.Operation)
+		o, _ := s.find(e.Operation)
 		o.Phase, o.At, o.Fault = Cancelled, m.Time, fault.New(fault.Cancelled, "%s", e.Reason)
-		s.Done = keep(s.Done, o)
+		s.Done = keep(s.Done, &o)
 		s.Queue = without(s.Queue, e.Operation)
 	case events.FileAccepted:
 		s.Done = editIn(s.Done, e.Operation, func(o *Operation) { f := e.File; o.File = &f })
 	case events.FileRejected:
 		s.Done = editIn(s.Done, e.Operation, func(o *Operation) { o.Fault = e.Fault })
 	}
-	return s
 }
 
 // finish ends the open operation and takes in what it proves.
-func (s State) finish(m events.Meta, p Phase, facts *events.Facts, why *fault.Error) State {
+func (s *State) finish(m events.Meta, p Phase, facts *events.Facts, why *fault.Error) {
 	op := *s.Operation
 	op.Phase, op.At, op.Fault = p, m.Time, why
 	if facts != nil {
 		op.Facts = result(*facts)
 	}
 	s.Operation = nil
-	s.Done = keep(s.Done, op)
+	s.Done = keep(s.Done, &op)
 	switch {
 	case facts != nil:
-		s = s.observe(*facts)
-		s = s.landed(op.Verb, *facts)
+		s.observe(*facts)
+		s.landed(op.Verb, *facts)
 	case p == Excluded && creates(op.Verb):
 		s.Excluded++
 	case p == Refused && creates(op.Verb) && throttled(why):
 		s.Throttled++
 	case p == Refused && creates(op.Verb):
-		s = s.refuse(why)
+		s.refuse(why)
 		s.Gone = s.Gone || op.Verb == events.VerbReserve // nothing was made, and nothing will be
 	}
-	return s
 }
 
-func (s State) refuse(why *fault.Error) State {
+func (s *State) refuse(why *fault.Error) {
 	s.Record, _ = RecordTable.Next(s.Record, OnRefusal)
 	s.Refusal, s.Paused = why, false
-	return s
 }
 
 // result is what a finished operation keeps of its facts: what a reader may
@@ -156,7 +160,7 @@ func result(f events.Facts) *events.Facts {
 }
 
 // landed takes in what a verb, known to be done, means.
-func (s State) landed(v events.Verb, f events.Facts) State {
+func (s *State) landed(v events.Verb, f events.Facts) {
 	switch v {
 	case events.VerbProvision:
 		s.Provisioned = true
@@ -171,16 +175,15 @@ func (s State) landed(v events.Verb, f events.Facts) State {
 			s.Checkpoints = append(clip(s.Checkpoints), *f.Checkpoint)
 		}
 	case events.VerbDestroy:
-		s = s.absent(f)
+		s.absent(f)
 	}
-	return s
 }
 
 // observe takes in one observation (R64, R66: what is not reported stays). One
 // of an environment that is proved gone comes too late to change anything.
-func (s State) observe(f events.Facts) State {
+func (s *State) observe(f events.Facts) {
 	if s.Gone || s.WrittenOff {
-		return s
+		return
 	}
 	if f.Ref != "" {
 		s.Ref = f.Ref // R63: it may change after a reconcile, the id never
@@ -207,11 +210,12 @@ func (s State) observe(f events.Facts) State {
 		s.ExpiresAt = f.ExpiresAt // R31, R68: null is "no deadline"
 	}
 	if f.State == events.StateAbsent {
-		return s.absent(f)
+		s.absent(f)
+		return
 	}
 	to, ok := RecordTable.Next(s.Record, on)
 	if !ok {
-		return s
+		return
 	}
 	s.Record, s.Paused = to, f.State == events.StatePaused
 	switch to {
@@ -220,11 +224,10 @@ func (s State) observe(f events.Facts) State {
 	case Stopped:
 		s.StoppedAt, s.ExitCode = f.StoppedAt, f.ExitCode
 	}
-	return s
 }
 
 // absent takes in the proof that nothing is left.
-func (s State) absent(f events.Facts) State {
+func (s *State) absent(f events.Facts) {
 	s.Gone, s.Paused = true, false
 	if s.StoppedAt == nil {
 		s.StoppedAt = f.StoppedAt
@@ -234,7 +237,6 @@ func (s State) absent(f events.Facts) State {
 		s.StoppedAt = &at // absence is a proof of stop (R67)
 	}
 	s.Record, _ = RecordTable.Next(s.Record, OnAbsent)
-	return s
 }
 
 // sees is what a provider's state means to the record; the others mean nothing.

@@ -112,7 +112,9 @@ func Meaning(e events.Event) (id events.OperationID, on On, ok bool) {
 // Check refuses an event that the journal's table does not allow now
 // (failed-precondition) or of another environment (expired): above all, a dispatch while another operation is open
 // (law 2), and an outcome of one that is not.
-func (s State) Check(e events.Event) error {
+func (s State) Check(e events.Event) error { return s.check(e) }
+
+func (s *State) check(e events.Event) error {
 	if !s.Concerns(e) {
 		return fault.New(fault.Expired, "%s is about another environment than %s", e.EventType(), s.ID)
 	}
@@ -120,7 +122,7 @@ func (s State) Check(e events.Event) error {
 	if !ok {
 		return s.checkFile(e)
 	}
-	op, _ := s.Find(id)
+	op, _ := s.find(id)
 	if _, legal := Table.Next(op.Phase, on); !legal {
 		return Table.Refuse(op.Phase, on)
 	}
@@ -135,7 +137,7 @@ func (s State) Check(e events.Event) error {
 
 // checkFile refuses a verdict on a file that is not waiting for one: the first
 // stands.
-func (s State) checkFile(e events.Event) error {
+func (s *State) checkFile(e events.Event) error {
 	var id events.OperationID
 	switch e := e.(type) {
 	case events.FileAccepted:
@@ -145,7 +147,7 @@ func (s State) checkFile(e events.Event) error {
 	default:
 		return nil
 	}
-	if o, _ := s.Find(id); o.Verb != events.VerbExport || !o.Succeeded() || o.File != nil || o.Fault != nil {
+	if o, _ := s.find(id); o.Verb != events.VerbExport || !o.Succeeded() || o.File != nil || o.Fault != nil {
 		return fault.New(fault.FailedPrecondition, "operation %s has no exported file that waits to be accepted", id)
 	}
 	return nil
@@ -160,20 +162,23 @@ func creates(v events.Verb) bool {
 
 func clip[T any](l []T) []T { return slices.Clip(l) }
 
-func (s State) edit(id events.OperationID, f func(*Operation)) State {
+func (s *State) edit(id events.OperationID, f func(*Operation)) {
 	if s.Operation != nil && s.Operation.ID == id {
-		op := *s.Operation
-		f(&op)
-		s.Operation = &op
+		s.Operation = edited(s.Operation, f)
 	}
-	return s
 }
 
-func editIn(l []Operation, id events.OperationID, f func(*Operation)) []Operation {
+func edited(o *Operation, f func(*Operation)) *Operation {
+	n := *o
+	f(&n)
+	return &n
+}
+
+func editIn(l []*Operation, id events.OperationID, f func(*Operation)) []*Operation {
 	l = slices.Clone(l)
 	for i := range l {
 		if l[i].ID == id {
-			f(&l[i])
+			l[i] = edited(l[i], f)
 		}
 	}
 	return l
@@ -189,9 +194,9 @@ func without(l []Operation, id events.OperationID) []Operation {
 	return out
 }
 
-func keep(l []Operation, o Operation) []Operation {
+func keep(l []*Operation, o *Operation) []*Operation {
 	if n := len(l) + 1 - MaxDone; n > 0 {
 		l = l[n:]
 	}
-	return append(append(make([]Operation, 0, len(l)+1), l...), o) // exactly as large: there are many seats
+	return append(append(make([]*Operation, 0, len(l)+1), l...), o) // exactly as large: there are many seats
 }

@@ -17,7 +17,7 @@ type Log struct {
 	records    []events.Record
 	bodies     [][]byte
 	boundaries map[events.Boundary][]int // indexes into records
-	grown      chan struct{}             // closed and replaced at every append
+	grown      chan struct{}             // closed at the next append; nil if nobody waits for it
 	full       bool
 	hooks      Hooks
 }
@@ -34,7 +34,7 @@ type Hooks struct {
 
 // New is an empty log.
 func New() *Log {
-	return &Log{boundaries: map[events.Boundary][]int{}, grown: make(chan struct{})}
+	return &Log{boundaries: map[events.Boundary][]int{}}
 }
 
 // SetHooks replaces the hooks.
@@ -73,14 +73,15 @@ func (l *Log) AppendRaw(b events.Boundary, body []byte) uint64 {
 	return l.append(b, slices.Clone(body)).Sequence
 }
 
-// Body is the stored bytes of one record, nil if there is none.
+// Body is the stored bytes of one record, nil if there is none. They are the
+// log's own and must not be changed.
 func (l *Log) Body(sequence uint64) []byte {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if sequence == 0 || sequence > uint64(len(l.bodies)) {
 		return nil
 	}
-	return slices.Clone(l.bodies[sequence-1])
+	return l.bodies[sequence-1]
 }
 
 // Commit implements eventlog.Log.
@@ -134,8 +135,8 @@ func (l *Log) store(cs []events.Commit) ([]events.Record, error) {
 		return rs, nil
 	}
 	bodies := make([][]byte, len(cs))
-	for i, c := range cs {
-		last := l.last(c.Boundary)
+	for i := range cs {
+		c, last := cs[i], l.last(cs[i].Boundary)
 		if last.Sequence != c.Expect {
 			return nil, eventlog.Conflict(c.Boundary, c.Expect, last.Sequence)
 		}
@@ -157,22 +158,26 @@ func (l *Log) store(cs []events.Commit) ([]events.Record, error) {
 
 // already answers a commit that is stored: each id is its boundary's last.
 func (l *Log) already(cs []events.Commit) ([]events.Record, bool) {
-	rs := make([]events.Record, len(cs))
-	for i, c := range cs {
-		rs[i] = l.last(c.Boundary)
-		if rs[i].Meta.ID != c.Meta.ID || seen(l.records, int(rs[i].Sequence)-1).Torn {
+	for _, c := range cs {
+		last := l.last(c.Boundary)
+		if last.Meta.ID != c.Meta.ID || seen(l.records, int(last.Sequence)-1).Torn {
 			return nil, false
 		}
+	}
+	rs := make([]events.Record, len(cs))
+	for i, c := range cs {
+		rs[i] = *l.last(c.Boundary)
 	}
 	return rs, true
 }
 
-func (l *Log) last(b events.Boundary) events.Record {
+// last is the boundary's last record, one without a sequence if there is none.
+func (l *Log) last(b events.Boundary) *events.Record {
 	is := l.boundaries[b]
 	if len(is) == 0 {
-		return events.Record{}
+		return &events.Record{}
 	}
-	return l.records[is[len(is)-1]]
+	return &l.records[is[len(is)-1]]
 }
 
 func (l *Log) append(b events.Boundary, body []byte) events.Record {
@@ -180,7 +185,9 @@ func (l *Log) append(b events.Boundary, body []byte) events.Record {
 	l.boundaries[b] = append(l.boundaries[b], len(l.records))
 	l.records = append(l.records, r)
 	l.bodies = append(l.bodies, body)
-	close(l.grown)
-	l.grown = make(chan struct{})
+	if l.grown != nil {
+		close(l.grown)
+		l.grown = nil
+	}
 	return r
 }

@@ -27,10 +27,9 @@ func (l *Log) Load(ctx context.Context, b events.Boundary, after uint64) ([]even
 
 // Follow implements eventlog.Log.
 func (l *Log) Follow(ctx context.Context, after uint64, fn func(events.Record) error, caughtUp func()) error {
-	tip, _ := l.view()
-	goal := uint64(len(tip))
+	goal := uint64(len(l.view()))
 	for {
-		records, grown := l.view()
+		records, grown := l.wait()
 		for after < uint64(len(records)) {
 			if caughtUp != nil && after >= goal {
 				caughtUp()
@@ -58,7 +57,7 @@ func (l *Log) Follow(ctx context.Context, after uint64, fn func(events.Record) e
 
 // Scan implements eventlog.Log.
 func (l *Log) Scan(ctx context.Context, after uint64, fn func(events.Record) error) error {
-	records, _ := l.view()
+	records := l.view()
 	for ; after < uint64(len(records)); after++ {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -72,7 +71,7 @@ func (l *Log) Scan(ctx context.Context, after uint64, fn func(events.Record) err
 
 // Tip implements eventlog.Log.
 func (l *Log) Tip(ctx context.Context) (uint64, error) {
-	records, _ := l.view()
+	records := l.view()
 	return uint64(len(records)), ctx.Err()
 }
 
@@ -90,10 +89,20 @@ func seen(records []events.Record, i int) events.Record {
 	return r
 }
 
-// view is what is stored now, and a channel that closes when there is more.
-// The slice is append-only, so it may be read without the lock.
-func (l *Log) view() ([]events.Record, <-chan struct{}) {
+// view is what is stored now. The slice is append-only, so it may be read
+// without the lock.
+func (l *Log) view() []events.Record {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	return l.records
+}
+
+// wait is view, and a channel that closes when there is more.
+func (l *Log) wait() ([]events.Record, <-chan struct{}) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.grown == nil {
+		l.grown = make(chan struct{})
+	}
 	return l.records, l.grown
 }
