@@ -19,6 +19,7 @@ type upcast func(data []byte) ([]byte, error)
 // data is read, and the upcasters from version 1, 2, ... to the next.
 type row struct {
 	name    string
+	typ     string // name with version, as it is stored
 	version int
 	decode  func(data []byte) (Event, error)
 	scan    func(*scanner) Event // the fast reader, nil for rare types
@@ -80,7 +81,7 @@ var registry = index(
 // of declares the row of T at a version; older are its upcasters.
 func of[T Event](version int, older ...upcast) row {
 	var zero T
-	return row{name: zero.EventType(), version: version, older: older, scan: scans[zero.EventType()], decode: func(data []byte) (Event, error) {
+	return row{name: zero.EventType(), typ: zero.EventType() + ".v" + strconv.Itoa(version), version: version, older: older, scan: scans[zero.EventType()], decode: func(data []byte) (Event, error) {
 		var v T
 		if err := unmarshal(data, &v); err != nil {
 			return nil, err
@@ -110,7 +111,7 @@ func index(rows ...row) map[string]row {
 func Types() []string {
 	out := make([]string, 0, len(registry))
 	for _, r := range registry {
-		out = append(out, versioned(r))
+		out = append(out, r.typ)
 	}
 	slices.Sort(out)
 	return out
@@ -126,10 +127,8 @@ func VersionedType(e Event) (string, error) {
 	if !ok {
 		return "", fault.New(fault.BadRequest, "event type %q is not registered", clip(e.EventType()))
 	}
-	return versioned(r), nil
+	return r.typ, nil
 }
-
-func versioned(r row) string { return r.name + ".v" + strconv.Itoa(r.version) }
 
 // Decode reads one event by its versioned type. It returns the event by value.
 // Unknown types and newer versions are refused with unsupported-version,

@@ -147,7 +147,7 @@ func answered(op providers.Operation, out providers.Outcome) input {
 			t.try.Count = 0 // the first question is still to come
 		case out.Kind == providers.Refused && repeats(op.Verb):
 			t.again(retryAfter(out.Fault))
-		case op.Verb == events.VerbStop && mayRun(s.With(t.meta, es...).Environment):
+		case op.Verb == events.VerbStop && stillRuns(s.With(t.meta, es...)):
 			t.again(0)
 		default:
 			t.try.Count = 0

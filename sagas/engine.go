@@ -136,7 +136,7 @@ func (e *Engine) Start(_ context.Context, seats []aggregates.Seat) {
 }
 
 func unfinished(s aggregates.Seat) bool {
-	_, file := exported(s.Environment)
+	_, file := exported(&s.Environment)
 	return s.Slot.Phase != slot.Active || s.Environment.Operation != nil || len(s.Environment.Queue) > 0 || file
 }
 

@@ -75,10 +75,10 @@ type View struct {
 	Minted Minted
 }
 
-func (v View) env() environment.State { return v.Seat.Environment }
+func (v *View) env() *environment.State { return &v.Seat.Environment }
 
 // terminal says that the lifecycle is on its way out.
-func (v View) terminal() bool { return v.Seat.Slot.Phase == slot.Terminalizing }
+func (v *View) terminal() bool { return v.Seat.Slot.Phase == slot.Terminalizing }
 
 // Next is the one decision of the kernel: the first row of Steps whose When
 // holds speaks. It is a pure function of v.

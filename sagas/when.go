@@ -1,6 +1,7 @@
 package sagas
 
 import (
+	"berth/aggregates"
 	"berth/aggregates/environment"
 	"berth/aggregates/slot"
 	"berth/events"
@@ -78,11 +79,14 @@ func mustStop(v View) bool {
 	return tried < MaxStops
 }
 
-func mayRun(e environment.State) bool {
+func mayRun(e *environment.State) bool {
 	return e.Record == environment.Running || (e.Started && e.Record == environment.Creating)
 }
 
-func exists(e environment.State) bool { return e.Ref != "" && !e.Gone }
+// stillRuns is mayRun of a seat that is not kept.
+func stillRuns(s aggregates.Seat) bool { return mayRun(&s.Environment) }
+
+func exists(e *environment.State) bool { return e.Ref != "" && !e.Gone }
 
 func mustDestroy(v View) bool { return exists(v.env()) && due(v) }
 
@@ -199,7 +203,7 @@ func unaccepted(v View) bool {
 
 // exported is a finished export whose provider-file was neither accepted nor
 // rejected yet.
-func exported(e environment.State) (environment.Operation, bool) {
+func exported(e *environment.State) (environment.Operation, bool) {
 	for _, o := range e.Done {
 		if o.Verb == events.VerbExport && o.Succeeded() && o.File == nil && o.Fault == nil {
 			return *o, true

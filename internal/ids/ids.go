@@ -30,7 +30,8 @@ type Source struct {
 	mu     sync.Mutex
 	random io.Reader
 	now    func() time.Time
-	last   uint64 // 48 bits of milliseconds, 12 of a counter
+	buf    [2 * tokenLength]byte // scratch
+	last   uint64                // 48 bits of milliseconds, 12 of a counter
 }
 
 var _ events.IDs = (*Source)(nil)
@@ -58,7 +59,8 @@ func (s *Source) UUID() string {
 	}
 	s.last = t
 	var u uuid.UUID
-	s.read(u[8:])
+	s.read(s.buf[:8])
+	copy(u[8:], s.buf[:8])
 	binary.BigEndian.PutUint32(u[0:], uint32(t>>28))
 	binary.BigEndian.PutUint16(u[4:], uint16(t>>12))
 	binary.BigEndian.PutUint16(u[6:], 0x7000|uint16(t&0xfff))
@@ -72,9 +74,9 @@ func (s *Source) Token() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out := make([]byte, 0, tokenLength)
-	var b [2 * tokenLength]byte
+	b := s.buf[:]
 	for len(out) < tokenLength {
-		s.read(b[:])
+		s.read(b)
 		for _, c := range b {
 			// 252 is the largest multiple of 36 in a byte: above it, characters
 			// would not be equally likely.

@@ -132,8 +132,7 @@ func (b *books) takeSeat(r events.Record) {
 	if was.Slot.Held() && was.Slot.Holder == w.Instance && was.Slot.Epoch > w.Epoch {
 		b.s.broke("law 3: epoch %d of %.1s appends to %s after epoch %d did", w.Epoch, w.Instance, r.Boundary, was.Slot.Epoch)
 	}
-	now := was.Apply(r)
-	b.seats[r.Boundary] = &now
+	now := b.apply(was, r)
 	for _, e := range r.Events {
 		if e, ok := e.(events.SlotClaimed); ok {
 			b.claimed(r.Boundary, e)
@@ -143,13 +142,26 @@ func (b *books) takeSeat(r events.Record) {
 	if l == nil {
 		return
 	}
-	l.seat = &now
+	l.seat = now
 	for _, e := range r.Events {
 		if _, ok := e.(events.OperationDispatched); ok && (now.Slot.Holder != w.Instance || now.Slot.Epoch != w.Epoch) {
 			b.s.broke("law 3: epoch %d of %.1s dispatches on %s without having taken it", w.Epoch, w.Instance, r.Boundary)
 		}
 		b.fact(l, e)
 	}
+}
+
+// apply folds a record of a seat. A seat is a place of its own for each of the
+// name's lifecycles, so that what a life came to stays as it left it.
+func (b *books) apply(was seatState, r events.Record) *seatState {
+	now := was.Apply(r)
+	place := b.seats[r.Boundary]
+	if place == nil || place.Slot.UID != now.Slot.UID {
+		place = new(seatState)
+		b.seats[r.Boundary] = place
+	}
+	*place = now
+	return place
 }
 
 func (b *books) claimed(at events.Boundary, e events.SlotClaimed) {

@@ -128,12 +128,12 @@ func (m *manager) hear(r events.Record) {
 		if e != nil && r.Sequence <= e.decided {
 			return
 		}
-		if e != nil || m.mine(r) {
+		if e != nil || m.mine(&r) {
 			m.step(m.entry(b))
 		}
 		m.touch(b)
 	case events.KindGoal:
-		if g := m.goals[b]; g != nil && r.Sequence > g.decided || g == nil && m.mine(r) {
+		if g := m.goals[b]; g != nil && r.Sequence > g.decided || g == nil && m.mine(&r) {
 			m.stepGoal(b)
 		}
 	}
@@ -141,13 +141,13 @@ func (m *manager) hear(r events.Record) {
 
 // concerns says that somebody here has to hear of the record. Others hear of
 // it sometimes, so that what their shelves hold is often old.
-func (m *manager) concerns(r events.Record) bool {
+func (m *manager) concerns(r *events.Record) bool {
 	b := r.Boundary
 	return m.seats[b] != nil || m.goals[b] != nil || len(m.about[b]) > 0 || m.mine(r)
 }
 
 // mine says that the record gives its boundary to this host.
-func (m *manager) mine(r events.Record) bool {
+func (m *manager) mine(r *events.Record) bool {
 	for _, ev := range r.Events {
 		switch ev := ev.(type) {
 		case events.SlotClaimed:
