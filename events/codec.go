@@ -69,17 +69,21 @@ func appendEvents(b []byte, es []Event) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		data, err := json.Marshal(e)
-		if err != nil {
-			return nil, fault.New(fault.BadRequest, "event %s can't be written as JSON: %s", typ, Scrub(err.Error()))
-		}
 		if i > 0 {
 			b = append(b, ',')
 		}
 		b = append(b, `{"type":`...)
 		b = quote(b, typ)
-		b = append(append(b, `,"data":`...), data...)
-		b = append(b, '}')
+		b = append(b, `,"data":`...)
+		if fast, ok := writeEvent(b, e); ok {
+			b = append(fast, '}')
+			continue
+		}
+		data, err := json.Marshal(e)
+		if err != nil {
+			return nil, fault.New(fault.BadRequest, "event %s can't be written as JSON: %s", typ, Scrub(err.Error()))
+		}
+		b = append(append(b, data...), '}')
 	}
 	return append(b, ']'), nil
 }

@@ -36,6 +36,24 @@ func Content(id events.EnvironmentID, checkpoint string) []byte {
 	return b
 }
 
+// lastContent is what was asked for last: a checkpoint, its export and its file
+// are asked for one after the other.
+type lastContent struct {
+	environment events.EnvironmentID
+	checkpoint  string
+	bytes       []byte
+	sha256      string
+}
+
+// contentOf is Content and its digest. The bytes must not be changed.
+func (m *Machine) contentOf(id events.EnvironmentID, checkpoint string) ([]byte, string) {
+	if c := &m.content; c.bytes == nil || c.environment != id || c.checkpoint != checkpoint {
+		b := Content(id, checkpoint)
+		*c = lastContent{id, checkpoint, b, digest(b)}
+	}
+	return m.content.bytes, m.content.sha256
+}
+
 func digest(b []byte) string {
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])
@@ -60,21 +78,21 @@ func (e *env) file(id string) *file {
 }
 
 // capture keeps a checkpoint: of memory while there is any, else cold.
-func (e *env) capture(t time.Time, id string) *events.Checkpoint {
+func (m *Machine) capture(t time.Time, e *env, id string) *events.Checkpoint {
 	kind := "cold"
 	if e.State == events.StateRunning || e.State == events.StatePaused {
 		kind = "memory"
 	}
 	e.Checkpoints = append(e.Checkpoints, checkpoint{ID: id, Kind: kind, At: t})
-	b := Content(e.ID, id)
-	return &events.Checkpoint{ID: id, Kind: kind, ByteLength: int64(len(b)), SHA256: digest(b), CapturedAt: t}
+	b, sum := m.contentOf(e.ID, id)
+	return &events.Checkpoint{ID: id, Kind: kind, ByteLength: int64(len(b)), SHA256: sum, CapturedAt: t}
 }
 
 // export makes a checkpoint's bytes readable as a provider file, or says what
 // is written at the host path. The checkpoint is not touched (R41).
-func (e *env) export(c Call) *events.File {
-	b := Content(e.ID, c.Arguments.CheckpointID)
-	f := &events.File{ByteLength: int64(len(b)), SHA256: digest(b)}
+func (m *Machine) export(e *env, c Call) *events.File {
+	b, sum := m.contentOf(e.ID, c.Arguments.CheckpointID)
+	f := &events.File{ByteLength: int64(len(b)), SHA256: sum}
 	if c.Arguments.HostPath != "" {
 		f.Path = c.Arguments.HostPath
 		return f
@@ -85,11 +103,12 @@ func (e *env) export(c Call) *events.File {
 }
 
 // hostFile is what an export to a host path writes, spoiled as the fault says.
-func hostFile(e *env, c Call, f Fault) *HostFile {
+func (m *Machine) hostFile(e *env, c Call, f Fault) *HostFile {
 	if events.Verb(c.Verb) != events.VerbExport || c.Arguments.HostPath == "" {
 		return nil
 	}
-	return &HostFile{Path: c.Arguments.HostPath, Bytes: spoil(Content(e.ID, c.Arguments.CheckpointID), f)}
+	b, _ := m.contentOf(e.ID, c.Arguments.CheckpointID)
+	return &HostFile{Path: c.Arguments.HostPath, Bytes: spoil(b, f)}
 }
 
 // grown is how many bytes grow-stream adds.

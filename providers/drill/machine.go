@@ -16,6 +16,7 @@ type Machine struct {
 	due     dueHeap
 	changed []events.EnvironmentID
 	dead    int // how many of s.Envs are tombstones or fences
+	content lastContent
 }
 
 // state is all that a machine remembers; it is what a snapshot holds.

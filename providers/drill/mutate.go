@@ -28,7 +28,7 @@ func (m *Machine) mutate(t time.Time, c Call, r Rule) Answer {
 		o = m.accept(t, e, c, r)
 		a.Outcome = o.outcome(e, t)
 		if o.Phase == landed || o.Lands != nil {
-			a.HostFile = hostFile(e, c, r.Fault)
+			a.HostFile = m.hostFile(e, c, r.Fault)
 		}
 	}
 	return m.deliver(a, r, o)

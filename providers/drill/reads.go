@@ -131,7 +131,7 @@ func (m *Machine) readFile(c Call, f Fault) ([]byte, *fault.Error) {
 	if x == nil {
 		return nil, fault.New(fault.NotFound, "environment %s has no such exported file", c.Environment)
 	}
-	b := Content(e.ID, x.Checkpoint)
+	b, _ := m.contentOf(e.ID, x.Checkpoint)
 	if c.Offset < 0 || c.Offset > int64(len(b)) {
 		return nil, fault.New(fault.BadRequest, "offset %d is outside the file of %d bytes", c.Offset, len(b))
 	}

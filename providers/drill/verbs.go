@@ -143,9 +143,9 @@ func (m *Machine) effect(t time.Time, e *env, c Call) events.Facts {
 	case events.VerbExtend:
 		m.extend(e, *c.Arguments.ExtendTo)
 	case events.VerbCheckpoint:
-		cp = e.capture(t, c.Arguments.CheckpointID)
+		cp = m.capture(t, e, c.Arguments.CheckpointID)
 	case events.VerbExport:
-		out = e.export(c)
+		out = m.export(e, c)
 	case events.VerbDeleteFile:
 		e.Files = slices.DeleteFunc(e.Files, func(f file) bool { return f.ID == c.Arguments.FileID })
 	case events.VerbStop:

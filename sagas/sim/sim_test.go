@@ -4,6 +4,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"strconv"
 	"strings"
 	"testing"
@@ -88,6 +89,7 @@ func TestSeedsReplayExactly(t *testing.T) {
 }
 
 func BenchmarkLifetimes(b *testing.B) {
+	defer debug.SetGCPercent(debug.SetGCPercent(gcPercent)) // as Sweep does
 	lives := 0
 	for seed := uint64(0); b.Loop(); seed++ {
 		r, err := Run(seed)

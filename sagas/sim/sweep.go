@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"fmt"
+	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -10,6 +11,10 @@ import (
 
 // MaxFailures is how many failing seeds a sweep keeps before it ends.
 const MaxFailures = 20
+
+// gcPercent gives the collector more room while histories are played: each
+// leaves a few megabytes, all of which is garbage at its end.
+const gcPercent = 400
 
 // Failure is a seed that broke a law.
 type Failure struct {
@@ -39,6 +44,7 @@ type Report struct {
 // workers, until all are played, ctx ends or MaxFailures have failed. progress
 // may be nil; it is told how many are done, from any goroutine.
 func Sweep(ctx context.Context, from uint64, seeds, workers int, progress func(done int)) Report {
+	defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
 	began := time.Now()
 	r := Report{From: from, Workers: workers, Failures: []Failure{}}
 	var next atomic.Int64
