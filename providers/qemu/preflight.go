@@ -60,8 +60,11 @@ func choices(p events.Plan) (choice, error) {
 			return c, fault.New(fault.BadRequest, "option %s=%s: the qemu provider knows checkpoint=cold|memory, golden=on|off and from=ENVIRONMENT/CHECKPOINT", events.Scrub(name), events.Scrub(value))
 		}
 	}
-	if p.Network != nil && *p.Network != "none" {
-		return c, fault.New(fault.BadRequest, "network %q: the qemu provider knows none", events.Scrub(*p.Network))
+	if p.Network != nil {
+		c.network = *p.Network
+	}
+	if c.network != "none" && c.network != "user" {
+		return c, fault.New(fault.BadRequest, "network %q: the qemu provider knows none and user", events.Scrub(c.network))
 	}
 	return c, c.size(p.Resources)
 }
@@ -128,6 +131,9 @@ func (d *Driver) Preflight(ctx context.Context, plan events.Plan) (providers.Pre
 		check("machine", err, "")
 	} else {
 		check("machine", nil, "QEMU %s %s, kernel %s", host.version, d.how(host), host.kernel.Release)
+	}
+	if err == nil && ch.network == "user" {
+		check("network", host.kernel.Network(), "a network card of its own, addresses translated")
 	}
 	if ch.from != nil {
 		_, err := loadKept(d.Seat(ch.from.environment), ch.from.checkpoint)

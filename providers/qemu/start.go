@@ -42,6 +42,15 @@ func (d *Driver) provision(ctx context.Context, c *seat.Call) error {
 	if _, err := d.packed(ctx); err != nil {
 		return err
 	}
+	if ch.network == "user" {
+		host, err := d.probeHost(ctx)
+		if err != nil {
+			return err
+		}
+		if err := host.kernel.Network(); err != nil {
+			return fault.New(fault.FailedPrecondition, "network user: %s", err)
+		}
+	}
 	if ch.from != nil {
 		if err := d.takeCheckpoint(ctx, c, *ch.from, ch); err != nil {
 			return err
@@ -99,7 +108,12 @@ func (d *Driver) startOf(ctx context.Context, c *seat.Call) (any, error) {
 
 // hardware is the machine that a plan gets from what is packed.
 func hardware(f files, ch choice) machine.Hardware {
+	card := ch.network
+	if card == "none" {
+		card = ""
+	}
 	return machine.Hardware{
+		Network: card,
 		Machine: machine.Board, Accelerator: f.Accelerator, MemoryMiB: ch.memory, CPUs: ch.cpus, TSCKHz: f.TSCKHz,
 		KernelSHA: f.KernelSHA, InitSHA: f.InitSHA, Version: f.Version,
 	}

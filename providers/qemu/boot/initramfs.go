@@ -31,19 +31,16 @@ func Write(w io.Writer, k Kernel, self string) error {
 	}
 	a.File("/etc/passwd", 0o644, []byte("root:x:0:0:root:"+guest.Home+":/bin/sh\n"))
 	a.File("/etc/group", 0o644, []byte("root:x:0:\n"))
-	var order strings.Builder
-	for _, m := range wanted {
-		b, err := k.module(m)
-		if err != nil {
-			return fmt.Errorf("kernel %s: %w", k.Release, err)
-		}
-		if b == nil {
-			continue
-		}
-		a.File(filepath.Join(guest.ModulesDir, m+".ko"), 0o644, b)
-		order.WriteString(m + ".ko\n")
+	a.File("/etc/resolv.conf", 0o644, []byte("nameserver "+guest.Nameserver+"\n"))
+	a.File("/etc/hosts", 0o644, []byte("127.0.0.1 localhost\n"))
+	if err := addModules(a, k, guest.OrderFile, wanted); err != nil {
+		return err
 	}
-	a.File(filepath.Join(guest.ModulesDir, guest.OrderFile), 0o644, []byte(order.String()))
+	if k.Network() == nil {
+		if err := addModules(a, k, guest.NetworkFile, network); err != nil {
+			return err
+		}
+	}
 	p := &programs{a: a, have: map[string]bool{}}
 	if err := p.add(self, guest.Init); err != nil {
 		return fmt.Errorf("packing the agent: %w", err)
@@ -61,6 +58,25 @@ func Write(w io.Writer, k Kernel, self string) error {
 		}
 	}
 	return a.Close()
+}
+
+// addModules packs modules, and their order into a file of that name. What is
+// built into the kernel is left out.
+func addModules(a *Archive, k Kernel, name string, modules []string) error {
+	var order strings.Builder
+	for _, m := range modules {
+		b, err := k.module(m)
+		if err != nil {
+			return fmt.Errorf("kernel %s: %w", k.Release, err)
+		}
+		if b == nil {
+			continue
+		}
+		a.File(filepath.Join(guest.ModulesDir, m+".ko"), 0o644, b)
+		order.WriteString(m + ".ko\n")
+	}
+	a.File(filepath.Join(guest.ModulesDir, name), 0o644, []byte(order.String()))
+	return nil
 }
 
 // lookTool finds a program with its links resolved; a manager's own PATH may

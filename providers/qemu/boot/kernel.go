@@ -27,6 +27,10 @@ const (
 // they must be loaded.
 var wanted = []string{"virtio_ring", "virtio", "virtio_mmio", "virtio_console"}
 
+// network are the modules of a network card, in their order. A kernel without
+// them serves machines that have none.
+var network = []string{"failover", "net_failover", "virtio_net"}
+
 // Kernel is one of the host's kernels.
 type Kernel struct {
 	Release string // such as 6.1.0-57-cloud-amd64
@@ -67,6 +71,16 @@ func Find(root string) (Kernel, error) {
 	return Kernel{}, why
 }
 
+// Network says why machines of this kernel can't have a network; nil: they can.
+func (k Kernel) Network() error {
+	for _, m := range network {
+		if _, _, err := k.find(m); err != nil {
+			return fmt.Errorf("kernel %s: %w", k.Release, err)
+		}
+	}
+	return nil
+}
+
 func (k Kernel) complete() error {
 	f, err := os.Open(k.Image)
 	if err != nil {
@@ -83,9 +97,9 @@ func (k Kernel) complete() error {
 
 // find returns a module's path; built says that the kernel has it built in.
 func (k Kernel) find(name string) (path string, built bool, err error) {
-	for _, sub := range []string{"virtio", "char"} {
+	for _, sub := range []string{"drivers/virtio", "drivers/char", "drivers/net", "net/core"} {
 		for _, ext := range []string{".ko", ".ko.zst", ".ko.gz"} {
-			p := filepath.Join(k.Modules, "kernel", "drivers", sub, name+ext)
+			p := filepath.Join(k.Modules, "kernel", sub, name+ext)
 			if _, err := os.Stat(p); err == nil {
 				return p, false, nil
 			}

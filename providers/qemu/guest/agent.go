@@ -90,11 +90,21 @@ func prepare() error {
 	for _, d := range []string{Home, MaterialDir} {
 		note(os.MkdirAll(d, 0o700))
 	}
-	order, err := os.ReadFile(filepath.Join(ModulesDir, OrderFile))
-	note(err)
-	for _, name := range strings.Fields(string(order)) {
-		if err := loadModule(filepath.Join(ModulesDir, name)); err != nil {
-			note(fmt.Errorf("module %s: %w", name, err))
+	note(loadModules(OrderFile))
+	if line, err := os.ReadFile("/proc/cmdline"); err == nil && strings.Contains(string(line), NetworkFlag) {
+		note(loadModules(NetworkFile))
+		note(joinNetwork())
+	}
+	return first
+}
+
+// loadModules loads those that an order file names; the first failure is told
+// after all were tried.
+func loadModules(order string) error {
+	b, first := os.ReadFile(filepath.Join(ModulesDir, order))
+	for _, name := range strings.Fields(string(b)) {
+		if err := loadModule(filepath.Join(ModulesDir, name)); err != nil && first == nil {
+			first = fmt.Errorf("module %s: %w", name, err)
 		}
 	}
 	return first

@@ -50,6 +50,7 @@ type Hardware struct {
 	KernelSHA   string `json:"kernelSha256"`
 	InitSHA     string `json:"initramfsSha256"`
 	Version     string `json:"qemuVersion"`
+	Network     string `json:"network,omitempty"` // user; empty: no card
 }
 
 // Restore is a checkpoint to begin from.
@@ -65,7 +66,7 @@ const Board = "microvm,acpi=on,pit=off,pic=off,rtc=on,isa-serial=off"
 
 // Digest names the hardware: equal digests restore each other's memory.
 func (h Hardware) Digest() string {
-	s := sha256.Sum256(fmt.Appendf(nil, "%+v", h))
+	s := sha256.Sum256(fmt.Appendf(nil, "%+v", h)) // every field counts
 	return hex.EncodeToString(s[:])
 }
 
@@ -76,6 +77,9 @@ func (h Hardware) commandLine() string {
 		"tsc=reliable cryptomgr.notests random.trust_cpu=on edd=off"
 	if h.TSCKHz > 0 {
 		s += fmt.Sprintf(" tsc_early_khz=%d lpj=%d", h.TSCKHz, h.TSCKHz*4)
+	}
+	if h.Network != "" {
+		s += " " + guest.NetworkFlag
 	}
 	return s
 }
@@ -101,6 +105,9 @@ func (s Start) Args(incoming bool) []string {
 		"-chardev", "socket,id=agent,path=" + fileAgent + ",server=on,wait=off",
 		"-device", "virtio-serial-device", "-device", "virtserialport,chardev=agent,name=" + guest.PortName,
 		"-qmp", "unix:" + fileMonitor + ",server=on,wait=off",
+	}
+	if h.Network != "" {
+		args = append(args, "-netdev", "user,id=network,ipv6=off", "-device", "virtio-net-device,netdev=network")
 	}
 	if incoming {
 		args = append(args, "-incoming", "unix:"+fileMigration)

@@ -40,6 +40,7 @@ func TestHardwareDigest(t *testing.T) {
 		func(h *Hardware) { h.MemoryMiB++ }, func(h *Hardware) { h.CPUs++ }, func(h *Hardware) { h.Version = "8" },
 		func(h *Hardware) { h.KernelSHA = "x" }, func(h *Hardware) { h.InitSHA = "x" }, func(h *Hardware) { h.TSCKHz = 1 },
 		func(h *Hardware) { h.Accelerator = "kvm" }, func(h *Hardware) { h.Machine = "q35" },
+		func(h *Hardware) { h.Network = "user" },
 	} {
 		o := h
 		change(&o)
