@@ -157,7 +157,8 @@ func durability(f *findings, profile string) {
 	case "strict", "group":
 		f.add("durability", "ok", "", "%s: an answer means that the events are synced to disk", profile)
 	default:
-		f.add("durability", "warn", "ask the operator of the server for sync_interval: always", "an external server: whether an acknowledged event survives a power cut can't be known from here")
+		f.add("durability", "warn", "ask the operator of the server for sync_interval: always",
+			"an external server: whether an acknowledged event survives a power cut can't be known from here; one that syncs at intervals (every 2 minutes unless told otherwise) can lose all events of the last interval, intents of calls that a provider has carried out among them, or the whole log: then no manager starts on it")
 	}
 }
 

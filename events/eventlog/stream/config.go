@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -104,12 +105,11 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Log, error) {
 	if err := l.accept(info.Config); err != nil {
 		return nil, err
 	}
-	if cfg.MaxBytes > 0 && cfg.MaxBytes != info.Config.MaxBytes {
-		changed := info.Config
-		changed.MaxBytes = cfg.MaxBytes
+	if changed, what := l.adjust(info.Config); what != "" {
 		if _, err := js.UpdateStream(ctx, changed); err != nil {
-			return nil, fault.New(fault.Unavailable, "the size limit of stream %s can't be changed: %s", l.name, events.Scrub(err.Error())).WithOutcome(fault.NotExecuted)
+			return nil, fault.New(fault.Unavailable, "the %s of stream %s can't be changed: %s", what, l.name, events.Scrub(err.Error())).WithOutcome(fault.NotExecuted)
 		}
+		l.cfg.Log.Info("a setting of the log was changed", "stream", l.name, "setting", what)
 	}
 	l.created, l.replicas = info.Created, max(info.Config.Replicas, 1)
 	l.leader = l.replicas > 1
@@ -132,10 +132,36 @@ func (l *Log) want() jetstream.StreamConfig {
 		Description: "Berth's event log of space " + string(l.cfg.Space),
 		Storage:     jetstream.FileStorage, Retention: jetstream.LimitsPolicy, Discard: jetstream.DiscardNew,
 		Replicas: l.cfg.Replicas, MaxBytes: l.cfg.MaxBytes, MaxMsgs: -1, MaxMsgsPerSubject: -1, MaxConsumers: -1,
-		MaxMsgSize: maxMsgSize, Duplicates: DuplicatesWindow, Compression: jetstream.S2Compression,
+		MaxMsgSize: maxMsgSize, Duplicates: DuplicatesWindow, Compression: compression(l.cfg.Replicas),
 		DenyDelete: true, DenyPurge: true, AllowAtomicPublish: true, AllowDirect: l.cfg.Replicas == 1,
 		Metadata: map[string]string{formatKey: strconv.Itoa(events.Format)},
 	}
+}
+
+// compression of the log's blocks: none with replicas. A replica that did not
+// stop in order cuts its log back to its last snapshot when it starts. Server
+// 2.15 may compress the block that it then goes on writing to, and cuts a block
+// that is compressed already at an offset of the plain text: either way the
+// replica can't read its log any more. A log without replicas is never cut back.
+func compression(replicas int) jetstream.StoreCompression {
+	if replicas > 1 {
+		return jetstream.NoCompression
+	}
+	return jetstream.S2Compression
+}
+
+// adjust gives the settings that the stream is to have, and names what it
+// changes; nothing if it is as it should be. It turns compression off and never
+// on: an operator may keep any log uncompressed.
+func (l *Log) adjust(c jetstream.StreamConfig) (changed jetstream.StreamConfig, what string) {
+	if c.Replicas > 1 && c.Compression != jetstream.NoCompression {
+		c.Compression, what = jetstream.NoCompression, "compression"
+	}
+	if l.cfg.MaxBytes > 0 && l.cfg.MaxBytes != c.MaxBytes {
+		c.MaxBytes = l.cfg.MaxBytes
+		what = strings.TrimPrefix(what+" and size limit", " and ")
+	}
+	return c, what
 }
 
 // accept refuses a stream that breaks a promise of the log.

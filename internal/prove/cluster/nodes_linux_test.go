@@ -4,8 +4,11 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -36,6 +39,7 @@ const (
 type node struct {
 	Name, Store   string
 	Client, Route int
+	Monitor       int // port that answers /healthz
 	Routes        []int
 }
 
@@ -71,6 +75,7 @@ func serve(raw string) error {
 		Configure: func(o *server.Options) {
 			o.Cluster = server.ClusterOpts{Name: "berth", Host: "127.0.0.1", Port: n.Route}
 			o.Routes = server.RoutesFromStr(urls[1:])
+			o.HTTPHost, o.HTTPPort = "127.0.0.1", n.Monitor
 		},
 	})
 	if err != nil {
@@ -118,20 +123,49 @@ type servers struct {
 func newServers(t *testing.T) *servers {
 	t.Helper()
 	s := &servers{T: t}
-	dir, ports := t.TempDir(), freePorts(t, 2*size)
+	dir, ports := t.TempDir(), freePorts(t, 3*size)
 	for i := range s.nodes {
-		s.nodes[i] = node{Name: fmt.Sprintf("n%d", i), Store: filepath.Join(dir, strconv.Itoa(i)), Client: ports[i], Route: ports[size+i], Routes: ports[size:]}
+		s.nodes[i] = node{Name: fmt.Sprintf("n%d", i), Store: filepath.Join(dir, strconv.Itoa(i)), Client: ports[i], Route: ports[size+i], Monitor: ports[2*size+i], Routes: ports[size : 2*size]}
 	}
 	for i := range s.nodes {
 		s.start(i)
 	}
 	t.Cleanup(func() {
+		s.ask()
 		for i := range s.procs {
 			s.end(i, unix.SIGKILL)
 		}
 		s.tell()
 	})
 	return s
+}
+
+// ask prints what each server says of its own health, if the test failed.
+func (s *servers) ask() {
+	if !s.Failed() {
+		return
+	}
+	for i := range s.nodes {
+		if s.procs[i] != nil {
+			s.Logf("server %d is healthy: %v", i, s.healthy(i))
+		}
+	}
+}
+
+// healthy is what a server says of its own health, nil if all is well: it knows
+// of a replica that can't be read, which the leader only takes for slow.
+func (s *servers) healthy(i int) error {
+	c := http.Client{Timeout: 10 * time.Second}
+	r, err := c.Get(fmt.Sprintf("http://127.0.0.1:%d/healthz", s.nodes[i].Monitor))
+	if err != nil {
+		return err
+	}
+	defer r.Body.Close()
+	b, err := io.ReadAll(io.LimitReader(r.Body, 1<<16))
+	if err == nil && r.StatusCode != http.StatusOK {
+		err = errors.New(string(b))
+	}
+	return err
 }
 
 // freePorts are free now: a server of a cluster must be found again where it

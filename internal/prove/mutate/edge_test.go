@@ -11,6 +11,8 @@ var edge = []mutant{
 		"./events/eventlog/stream", "TestConformance$"},
 	{"claim another writer's commit as one's own", "events/eventlog/stream/settle.go",
 		`if found && last.Meta.ID == c.Meta.ID {`, `if found && last.Sequence > c.Expect {`, "./events/eventlog/stream", "TestConformance$"},
+	{"compress a log with replicas (scenario 67)", "events/eventlog/stream/config.go",
+		`if replicas > 1 {`, `if replicas > 5 {`, "./events/eventlog/stream", "TestReplicasAreNotCompressed"},
 	{"acknowledge before the sync (decision 4)", "events/eventlog/barrier/barrier.go",
 		`b.dead = b.sync()`, `b.dead = nil`, "./events/eventlog/barrier", ""},
 	{"go on after a sync that failed", "events/eventlog/barrier/barrier.go",

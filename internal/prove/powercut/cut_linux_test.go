@@ -10,9 +10,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
+	"berth"
 	"berth/commands"
 	"berth/commands/client"
 	"berth/events"
+	"berth/internal/embedded"
 	"berth/internal/prove/loopdisk"
 	"berth/providers/drill"
 )
@@ -30,21 +34,75 @@ func TestTheWholeManagerLosesItsPower(t *testing.T) {
 	if os.Getenv("BERTH_PROVE") != "" {
 		disks, cuts = 4, 5
 	}
-	for _, profile := range []string{"strict", "group"} {
+	total := 0
+	for _, c := range cases() {
 		for d := range disks {
-			t.Run(fmt.Sprintf("%s/disk%d", profile, d), func(t *testing.T) {
-				p := newPlace(t, "--durability", profile)
+			t.Run(fmt.Sprintf("%s/%s/disk%d", c.profile, c.blocks, d), func(t *testing.T) {
+				p := newPlace(t, "--durability", c.profile)
 				u := p.start()
+				if c.blocks != jetstream.S2Compression {
+					u.kill()
+					p.keep(c.blocks)
+					u = p.start()
+				}
 				for round := range cuts {
 					least := 150
 					if cuts > 1 {
 						least = 20 + rand.IntN(600)
 					}
 					u = p.cut(u, round, u.tip()+least)
+					total++
 				}
-				p.doctor(profile)
+				p.doctor(c.profile)
 			})
 		}
+	}
+	t.Logf("%d power cuts, after each of which everything acknowledged was there", total)
+}
+
+// space is the one that a manager has if it is told of none.
+const space events.Space = "default"
+
+// kept is a way to keep the log.
+type kept struct {
+	profile string
+	blocks  jetstream.StoreCompression
+}
+
+// cases are both profiles with the log's blocks compressed and not. `go test`
+// takes two of them, which have each profile and each kind of block once.
+func cases() []kept {
+	two := []kept{{"strict", jetstream.S2Compression}, {"group", jetstream.NoCompression}}
+	if os.Getenv("BERTH_PROVE") == "" {
+		return two
+	}
+	return append(two, kept{"strict", jetstream.NoCompression}, kept{"group", jetstream.S2Compression})
+}
+
+// keep makes the log keep its blocks compressed or not, with a server of its
+// own while no manager runs: a log is opened with either, and only new blocks
+// follow the change.
+func (p *place) keep(blocks jetstream.StoreCompression) {
+	p.Helper()
+	d, err := berth.OpenDataDir(p.data, space)
+	p.must(err)
+	defer d.Close()
+	srv, err := embedded.Start(p.Context(), embedded.Options{StoreDir: d.File("nats"), Name: "berth-" + string(d.Identity.Instance), SyncAlways: true})
+	p.must(err)
+	defer srv.Stop()
+	nc, err := srv.Connect()
+	p.must(err)
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	p.must(err)
+	s, err := js.Stream(p.Context(), events.StreamName(space))
+	p.must(err)
+	c := s.CachedInfo().Config
+	c.Compression = blocks
+	s, err = js.UpdateStream(p.Context(), c)
+	p.must(err)
+	if got := s.CachedInfo().Config.Compression; got != blocks {
+		p.Fatalf("the log keeps its blocks as %s, not as %s", got, blocks)
 	}
 }
 

@@ -81,7 +81,7 @@ var table = map[int]row{
 		but("no test looks into a crash dump"),
 
 	66: by("sagas.TestRestartHerdIsBounded", "sagas.TestThrottlingIsObeyedAndBounded", "internal/prove/bubble.TestHerdAtRestart").but("with 300 seats, not 5000"),
-	67: by("internal/prove/powercut.TestTheWholeManagerLosesItsPower", "events/eventlog/barrier.TestPowerCut", "events/eventlog/checkpoint.TestVerify", "events/eventlog/verify.TestFindsTampering"),
+	67: by("internal/prove/powercut.TestTheWholeManagerLosesItsPower", "events/eventlog/barrier.TestPowerCut", "events/eventlog/checkpoint.TestVerify", "events/eventlog/verify.TestFindsTampering", "events/eventlog/stream.TestReplicasAreNotCompressed"),
 	68: by("internal/prove/bubble.TestSameCommitBeyondTheDuplicateWindow"),
 	70: by("internal/prove/bubble.TestDeathInFlight", "internal/prove/bubble.TestLeaseIsLost", "commands/plane.TestRepeatedCommandIDs").
 		but("Berth has no work queue that redelivers: what is shown is that a second manager and a repeated command make no second call"),
