@@ -4,7 +4,7 @@ STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 SEEDS ?= 10000
 SHARD ?= 1/1
 
-.PHONY: build test race lint fuzz prove prove-kill prove-sim prove-bubble prove-cluster prove-powercut prove-mutate bench docs ci
+.PHONY: build test race lint fuzz prove prove-kill prove-tally prove-sim prove-bubble prove-cluster prove-powercut prove-mutate bench docs ci
 
 build: ## the program, ./berth
 	$(GO) build -trimpath -o berth ./cmd/berth
@@ -25,11 +25,15 @@ fuzz: ## every fuzz target, for longer than CI does; a finding fails
 
 prove: ## all of the proofs: every seed, every crash point, every mutant (hours); SHARD=2/3 is a share of the packages
 	@mine=$$($(GO) list ./... | awk -v shard=$(SHARD) 'BEGIN { split(shard, s, "/") } NR % s[2] == s[1] % s[2]'); \
-	[ -n "$$mine" ] || exit 1; begun=$$(date +%s); rc=0; \
-	BERTH_PROVE=1 BERTH_SEEDS=$(SEEDS) $(GO) test -timeout 6h -count=1 -v $$mine >prove.out 2>&1 || rc=$$?; \
-	grep -E '^ *--- FAIL|^FAIL|_test.go:[0-9]+: .*(SKIPPED|[0-9].*(states|seeds|points|operations,|mutants|acknowledged))' prove.out; \
-	echo "shard $(SHARD), $$(( $$(date +%s) - begun )) s: $$(grep -c '^--- PASS' prove.out) tests passed, $$(grep -c '^--- FAIL' prove.out) failed, $$(grep -c '^--- SKIP' prove.out) were skipped; all of it is in prove.out"; \
+	out=prove-$(subst /,-of-,$(SHARD)).out; begun=$$(date +%s); rc=0; \
+	[ -n "$$mine" ] || exit 1; \
+	BERTH_PROVE=1 BERTH_SEEDS=$(SEEDS) $(GO) test -timeout 6h -count=1 -v $$mine >$$out 2>&1 || rc=$$?; \
+	$(GO) run ./internal/prove/tally $$out || rc=1; \
+	echo "shard $(SHARD), $$(( $$(date +%s) - begun )) s; all of it is in $$out"; \
 	exit $$rc
+
+prove-tally: ## what all shards covered together; put their prove-*.out files here first
+	$(GO) run ./internal/prove/tally prove-*.out
 
 prove-kill: ## the real program, killed at every point
 	BERTH_PROVE=1 $(GO) test -timeout 1h -count=1 -v -run . ./internal/prove/kill

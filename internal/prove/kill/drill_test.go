@@ -106,7 +106,7 @@ func TestKilledAtEveryPoint(t *testing.T) {
 	all := generated()
 	if !proving() {
 		chosen().Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-		t.Logf("%d of %d generated points; BERTH_PROVE=1 tries all", sampled, len(all))
+		t.Logf("%d kill points of %d generated; BERTH_PROVE=1 tries all", sampled, len(all))
 		all = all[:sampled]
 		for _, place := range all {
 			t.Run(place.String(), func(t *testing.T) { t.Parallel(); killedAt(t, place, nil) })
@@ -120,7 +120,7 @@ func TestKilledAtEveryPoint(t *testing.T) {
 		}
 	}
 	all = merge(all, passed)
-	t.Logf("%d points without a fault", len(all))
+	t.Logf("%d kill points without a fault", len(all))
 	for _, place := range all {
 		t.Run(place.String(), func(t *testing.T) { t.Parallel(); killedAt(t, place, nil) })
 	}
@@ -140,7 +140,7 @@ func TestKilledWhileUncertain(t *testing.T) {
 	for script, rules := range lost {
 		t.Run(script, func(t *testing.T) {
 			all := points(t, rules)
-			t.Logf("%s: %d points", script, len(all))
+			t.Logf("%s: %d kill points", script, len(all))
 			for _, place := range all {
 				t.Run(place.String(), func(t *testing.T) { t.Parallel(); killedAt(t, place, rules) })
 			}
@@ -157,6 +157,7 @@ func TestKilledTwice(t *testing.T) {
 	if proving() {
 		tries = 60
 	}
+	t.Logf("%d kill points in pairs", tries)
 	all := generated()
 	for range tries {
 		first, second := all[rng.IntN(len(all))], at{"*", 1 + rng.IntN(8)}

@@ -140,7 +140,7 @@ func TestKilledWithProcesses(t *testing.T) {
 	places := generated()
 	chosen().Shuffle(len(places), func(i, j int) { places[i], places[j] = places[j], places[i] })
 	all = merge(all, places[:tries])
-	t.Logf("%d points with processes", len(all))
+	t.Logf("%d kill points with processes", len(all))
 	for _, place := range all {
 		t.Run(place.String(), func(t *testing.T) {
 			t.Parallel()
