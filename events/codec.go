@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
+	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -22,8 +24,9 @@ const timeLayout = "2006-01-02T15:04:05.000Z"
 // atomic publish. An unregistered event or one that JSON can't hold is refused
 // with bad-request.
 func Encode(c Commit, prior Hash, batch *Batch) ([]byte, Hash, error) {
-	b := make([]byte, 0, 512)
-	b = append(b, `{"v":`...)
+	scratch := bodies.Get().(*[]byte)
+	defer bodies.Put(scratch)
+	b := append((*scratch)[:0], `{"v":`...)
 	b = strconv.AppendInt(b, Format, 10)
 	b = member(b, "id", string(c.Meta.ID))
 	b = append(b, `,"time":"`...)
@@ -44,7 +47,7 @@ func Encode(c Commit, prior Hash, batch *Batch) ([]byte, Hash, error) {
 	b = append(b, `,"previous":`...)
 	b = strconv.AppendUint(b, c.Expect, 10)
 	if !prior.IsZero() {
-		b = member(b, "prior", prior.String())
+		b = append(prior.append(append(b, `,"prior":"`...)), '"')
 	}
 	if batch != nil {
 		t, err := json.Marshal(batch)
@@ -58,9 +61,14 @@ func Encode(c Commit, prior Hash, batch *Batch) ([]byte, Hash, error) {
 		return nil, Hash{}, err
 	}
 	h := hashContent(c.Boundary, b)
-	b = append(append(append(b, hashMember...), h.String()...), '"', '}')
-	return b, h, nil
+	b = append(h.append(append(b, hashMember...)), '"', '}')
+	*scratch = b
+	return slices.Clone(b), h, nil
 }
+
+// bodies are buffers to write in: what is kept of one is as large as it has to
+// be, and none grows for each commit anew.
+var bodies = sync.Pool{New: func() any { b := make([]byte, 0, 4096); return &b }}
 
 func appendEvents(b []byte, es []Event) ([]byte, error) {
 	b = append(b, `,"events":[`...)

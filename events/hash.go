@@ -31,6 +31,8 @@ type hasher struct {
 // String is the base64url text of h, without padding.
 func (h Hash) String() string { return b64.EncodeToString(h[:]) }
 
+func (h Hash) append(b []byte) []byte { return b64.AppendEncode(b, h[:]) }
+
 // IsZero says that h is the hash before the first commit.
 func (h Hash) IsZero() bool { return h == Hash{} }
 

@@ -141,6 +141,15 @@ func (s *scanner) operationDispatched() OperationDispatched {
 	return e
 }
 
+func (s *scanner) operationPlanned() OperationPlanned {
+	e := OperationPlanned{Environment: s.firstEnvironment(), Operation: OperationID(s.text(`,"operation":`)), Verb: Verb(s.text(`,"verb":`))}
+	s.lit(`,"arguments":`)
+	e.Arguments = s.arguments()
+	e.Goal = s.textIf(`,"goal":`)
+	s.lit(`}`)
+	return e
+}
+
 // arguments reads members of which each may be left out.
 func (s *scanner) arguments() (a Arguments) {
 	s.lit(`{`)

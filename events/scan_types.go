@@ -48,6 +48,25 @@ var scans = map[string]func(*scanner) Event{
 		s.lit(`}`)
 		return e
 	},
+	SlotTakenOver{}.EventType(): func(s *scanner) Event {
+		e := SlotTakenOver{UID: s.firstUID(), Holder: InstanceID(s.text(`,"holder":`)), Epoch: s.number(`,"epoch":`)}
+		s.lit(`}`)
+		return e
+	},
+	OperationPlanned{}.EventType(): func(s *scanner) Event { return s.operationPlanned() },
+	OperationLanded{}.EventType(): func(s *scanner) Event {
+		e := OperationLanded{Environment: s.firstEnvironment(), Operation: OperationID(s.text(`,"operation":`))}
+		s.lit(`,"facts":`)
+		e.Facts = s.facts()
+		e.Evidence = s.text(`,"evidence":`)
+		s.lit(`}`)
+		return e
+	},
+	OperationExcluded{}.EventType(): func(s *scanner) Event {
+		e := OperationExcluded{Environment: s.firstEnvironment(), Operation: OperationID(s.text(`,"operation":`)), Evidence: s.text(`,"evidence":`)}
+		s.lit(`}`)
+		return e
+	},
 	TargetChanged{}.EventType(): func(s *scanner) Event {
 		e := TargetChanged{Environment: s.firstEnvironment(), Target: Target(s.text(`,"target":`))}
 		s.lit(`}`)

@@ -34,7 +34,7 @@ func (m *manager) act(e *entry, t *turn) {
 	case again:
 		m.soon(func() { m.step(e) })
 	case sagas.Dispatch:
-		m.begun(e, t.call)
+		m.begun(e, &t.call)
 	case sagas.Probe:
 		plan := env.Plan
 		ans := m.s.provider(drill.Call{Verb: drill.Preflight, Plan: &plan})
@@ -135,7 +135,9 @@ func found(id events.OperationID, ans drill.Answer) input {
 // begun makes the call of an intent that is durable by now. A process that
 // stalls in front of it still makes it when it wakes up, within its deadline:
 // only the provider's fence is then between it and its successor.
-func (m *manager) begun(e *entry, op providers.Operation) {
+func (m *manager) begun(e *entry, next *providers.Operation) {
+	call := *next // the turn is used again
+	op := &call
 	e.inFlight = true
 	if m.s.chance(150) && m.s.fell(m, "before a call") {
 		m.alive(func() {
@@ -154,11 +156,11 @@ func lost() providers.Outcome {
 	return providers.UnknownWith(fault.New(fault.DeadlineExceeded, "no answer"))
 }
 
-func (m *manager) call(e *entry, op providers.Operation) {
+func (m *manager) call(e *entry, op *providers.Operation) {
 	if !m.s.books.dispatched[op.ID] {
 		m.s.broke("law 1: %s %s is called and is not in the log", op.Verb, op.ID)
 	}
-	ans := m.s.provider(drill.CallOf(op))
+	ans := m.s.provider(drill.CallOf(*op))
 	m.s.say("%s calls %s %s %s %s", m, op.Verb, op.Alias, ans.Fault, ans.Outcome.Kind)
 	if f := ans.HostFile; f != nil {
 		m.s.books.files[op.ID] = sum(f.Bytes)
@@ -185,7 +187,7 @@ func (m *manager) call(e *entry, op providers.Operation) {
 
 // outcome delivers an answer, checked as package providers checks one: the
 // provider repeats what it was handed in its failures.
-func (m *manager) outcome(e *entry, op providers.Operation, after time.Duration, last bool, out func() providers.Outcome) {
+func (m *manager) outcome(e *entry, op *providers.Operation, after time.Duration, last bool, out func() providers.Outcome) {
 	m.s.after(after, func() {
 		m.alive(func() {
 			o := out()
@@ -203,7 +205,7 @@ func (m *manager) outcome(e *entry, op providers.Operation, after time.Duration,
 }
 
 // answered records the answer of a call, also one that comes late.
-func answered(op providers.Operation, out providers.Outcome) input {
+func answered(op *providers.Operation, out providers.Outcome) input {
 	return func(t *turn, s seatState) []events.Event {
 		if s.Environment.ID != op.Environment || s.Environment.WrittenOff {
 			if to := t.m.seats[events.EnvironmentBoundary(op.Environment)]; to != nil && to != t.e {

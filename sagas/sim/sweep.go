@@ -14,7 +14,7 @@ const MaxFailures = 20
 
 // gcPercent gives the collector more room while histories are played: each
 // leaves a few megabytes, all of which is garbage at its end.
-const gcPercent = 400
+const gcPercent = 800
 
 // Failure is a seed that broke a law.
 type Failure struct {
