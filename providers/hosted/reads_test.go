@@ -106,7 +106,7 @@ func TestMatrixOfOutput(t *testing.T) {
 	}
 }
 
-// TestMatrixOfLists (R92, scenario 2): whatever a list says, an operation id and an
+// TestMatrixOfLists (R92): whatever a list says, an operation id and an
 // inspection tell what is.
 func TestMatrixOfLists(t *testing.T) {
 	t.Parallel()
