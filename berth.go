@@ -82,6 +82,9 @@ func New(ctx context.Context, o Options) (_ *Manager, err error) {
 	if o.Durability != Strict && o.Durability != Group {
 		return nil, badConfig("--durability %q is not valid: strict or group", o.Durability)
 	}
+	if err := checkLabels(o.Labels); err != nil {
+		return nil, err
+	}
 	m := &Manager{opts: o, clock: steady.New(), ids: ids.New(), logger: o.Logger, ready: make(chan struct{})}
 	defer func() {
 		if err != nil {

@@ -99,7 +99,7 @@ func (k *keeper) follow(ctx context.Context) error {
 func (k *keeper) keep(ctx context.Context) error {
 	tick := time.NewTicker(checkpointEvery)
 	defer tick.Stop()
-	signed := time.Now()
+	signed, observed := time.Now(), time.Now()
 	k.sweep(k.m.dir.File(exportsDir), signed.Add(-keepExports)) // a manager may never run for signEvery
 	for {
 		select {
@@ -112,6 +112,10 @@ func (k *keeper) keep(ctx context.Context) error {
 			k.record(ctx, func(instance.State) ([]events.Event, error) {
 				return []events.Event{events.ClockSkewed{Instance: k.m.writer.Instance, By: d}}, nil
 			})
+		}
+		if time.Since(observed) >= factsEvery {
+			observed = time.Now()
+			k.observe(ctx)
 		}
 		if time.Since(signed) >= signEvery {
 			signed = time.Now()

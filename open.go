@@ -105,13 +105,13 @@ func (m *Manager) register(ctx context.Context) error {
 		return err
 	}
 	id := m.dir.Identity.Instance
-	host := m.hostFacts(ctx)
+	host, offers := m.hostFacts(ctx)
 	m.writer = events.Writer{Instance: id}
 	var epoch uint64
 	meta := m.meta()
 	_, _, err = m.shelf.DecideInstance(ctx, id, meta, func(s instance.State) ([]events.Event, error) {
 		epoch = s.Epoch + 1
-		return s.Register(id, host, key, m.opts.Version), nil
+		return append(s.Register(id, host, key, m.opts.Version), m.observed(epoch, offers)), nil
 	})
 	if err != nil {
 		return err
@@ -119,32 +119,6 @@ func (m *Manager) register(ctx context.Context) error {
 	m.writer.Epoch = epoch
 	m.fence = &fence{m: m}
 	return m.keeper.admitLoss(ctx)
-}
-
-// hostFacts are those of the first provider that can tell, the process driver
-// before others, with the engines of all; a host that no provider knows offers
-// nothing.
-func (m *Manager) hostFacts(ctx context.Context) events.HostFacts {
-	name, _ := os.Hostname()
-	facts := events.HostFacts{Host: orElse(name, "unknown"), Architecture: runtime.GOARCH, OS: runtime.GOOS, ObservedAt: events.MillisUTC(m.clock.Now())}
-	var engines []events.Engine
-	for _, n := range m.drivers.Names() {
-		e, err := m.drivers.Get(n)
-		if err != nil {
-			continue
-		}
-		f, err := e.Driver.HostFacts(ctx)
-		if err != nil {
-			m.logger.Warn("a provider can't tell of its host", "provider", n, "reason", err)
-			continue
-		}
-		if n == process.Name || len(engines) == 0 {
-			facts = f
-		}
-		engines = append(engines, f.Engines...)
-	}
-	facts.Engines = engines
-	return facts
 }
 
 // openDrivers registers the providers that this host has. A directory that has
@@ -220,7 +194,7 @@ func (m *Manager) openEngine(context.Context) error {
 	m.plane = plane.New(plane.Options{
 		Space: m.opts.Space, Self: m.writer, Log: m.commits(), Shelf: m.shelf, Views: m.runner, Providers: m.drivers, IDs: m.ids,
 		Now: m.clock.Now, ExportsDir: m.dir.File(exportsDir), Version: m.opts.Version, Durability: m.Profile(), Caller: m.dir.Identity.Caller,
-		Engine: m.engineCounts, Admit: m.guard.Check, Logger: m.logger,
+		Shared: shared, Engine: m.engineCounts, Admit: m.guard.Check, Logger: m.logger,
 	})
 	m.engine = sagas.NewEngine(sagas.Options{
 		Log: m.commits(), Shelf: m.shelf, Drivers: m.drivers, Self: m.writer, Caller: m.dir.Identity.Caller, IDs: m.ids,

@@ -43,6 +43,9 @@ type Options struct {
 	// Hosted are providers on other machines, each as hosted.ParseSpec reads it:
 	// name=https://HOST:PORT,ca=FILE,cert=FILE,key=FILE or ...,bearer=FILE.
 	Hosted []string
+	// Labels are the operator's words on this instance, which a spawn may ask
+	// for; at most MaxLabels.
+	Labels map[string]string
 	// InitSpace allows a data directory that is not empty, or an external
 	// server, to begin a new log (decision 6).
 	InitSpace bool

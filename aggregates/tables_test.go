@@ -230,11 +230,12 @@ func TestInstanceTable(t *testing.T) {
 	byOn := map[instance.On]events.Event{
 		instance.OnRegister: events.InstanceRegistered{Instance: inst, Epoch: 2},
 		instance.OnStop:     events.InstanceStopped{Instance: inst, Epoch: 1},
+		instance.OnObserve:  events.InstanceObserved{Instance: inst, Epoch: 1, Labels: map[string]string{"rack": "7"}},
 	}
 	agree(t, instance.Table, func(from instance.Phase, on instance.On) (instance.Phase, bool) {
 		s := instance.State{Phase: from, ID: inst, Epoch: 1}
 		after := s.Apply(events.Meta{Time: t0}, byOn[on])
-		return after.Phase, after.Phase != from || after.Epoch != s.Epoch
+		return after.Phase, after.Phase != from || after.Epoch != s.Epoch || after.Labels != nil
 	})
 	s := instance.State{Phase: instance.Registered, ID: inst, Epoch: 4}
 	for _, e := range []events.Event{events.InstanceRegistered{Instance: inst, Epoch: 4}, events.InstanceStopped{Instance: inst, Epoch: 3}} {

@@ -46,6 +46,7 @@ const (
 	TypeUIDReserved           = "uid.reserved"
 	TypeInstanceRegistered    = "instance.registered"
 	TypeInstanceStopped       = "instance.stopped"
+	TypeInstanceObserved      = "instance.observed"
 	TypeClockSkewed           = "instance.clock-skewed"
 	TypeChainSigned           = "instance.chain-signed"
 	TypeHistoryLossAccepted   = "space.history-loss-accepted"
@@ -179,6 +180,9 @@ func (InstanceRegistered) EventType() string { return TypeInstanceRegistered }
 
 // EventType implements Event.
 func (InstanceStopped) EventType() string { return TypeInstanceStopped }
+
+// EventType implements Event.
+func (InstanceObserved) EventType() string { return TypeInstanceObserved }
 
 // EventType implements Event.
 func (ClockSkewed) EventType() string { return TypeClockSkewed }

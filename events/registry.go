@@ -73,6 +73,7 @@ var registry = index(
 	of[UIDReserved](1),
 	of[InstanceRegistered](1),
 	of[InstanceStopped](1),
+	of[InstanceObserved](1),
 	of[ClockSkewed](1),
 	of[ChainSigned](1),
 	of[HistoryLossAccepted](1),

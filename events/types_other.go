@@ -108,6 +108,25 @@ type InstanceStopped struct {
 	Epoch    uint64     `json:"epoch"`
 }
 
+// InstanceObserved is what an instance offers to spawns: the facts behind each
+// of its providers, and the labels that its operator gave it. It replaces what
+// was observed before, whole.
+type InstanceObserved struct {
+	Instance  InstanceID        `json:"instance"`
+	Epoch     uint64            `json:"epoch"`
+	Labels    map[string]string `json:"labels,omitempty"`
+	Providers []ProviderFacts   `json:"providers"`
+}
+
+// ProviderFacts are the facts of the host behind one provider. Shared says that
+// it is the manager's own: what its environments hold counts against the same
+// CPUs, memory and disk as those of the other shared providers.
+type ProviderFacts struct {
+	Provider string    `json:"provider"`
+	Shared   bool      `json:"shared"`
+	Facts    HostFacts `json:"facts"`
+}
+
 // ClockSkewed records that the wall clock was set while the manager ran; no
 // deadline moved because of it.
 type ClockSkewed struct {

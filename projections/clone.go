@@ -24,6 +24,7 @@ func (v *Views) Clone() *Views {
 	c.instances = make(map[events.InstanceID]*host, len(v.instances))
 	for id, h := range v.instances {
 		copied := *h
+		copied.held = maps.Clone(h.held)
 		c.instances[id] = &copied
 	}
 	c.meters = make(map[account]*Meter, len(v.meters))

@@ -35,7 +35,7 @@ type dump struct {
 
 type hostDump struct {
 	State  instance.State
-	Held   Held
+	Held   map[string]Held // by provider
 	Signed uint64
 }
 
@@ -87,6 +87,9 @@ func (v *Views) restore(d dump) error {
 	v.goals.order = d.Order
 	for _, h := range d.Hosts {
 		v.instances[h.State.ID] = &host{state: h.State, held: h.Held, signed: h.Signed}
+		if h.Held == nil {
+			v.instances[h.State.ID].held = map[string]Held{}
+		}
 	}
 	for _, q := range d.Quarantined {
 		v.quarantined[q.Boundary] = q

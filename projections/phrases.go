@@ -2,6 +2,7 @@ package projections
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"berth/events"
@@ -99,6 +100,13 @@ var phrases = map[string]func(events.Event) string{
 	}),
 	events.TypeInstanceStopped: phrase(func(e events.InstanceStopped) string {
 		return fmt.Sprintf("manager stopped, epoch %d; environments go on", e.Epoch)
+	}),
+	events.TypeInstanceObserved: phrase(func(e events.InstanceObserved) string {
+		names := make([]string, len(e.Providers))
+		for i, p := range e.Providers {
+			names[i] = p.Provider
+		}
+		return "offers the providers " + strings.Join(names, ", ")
 	}),
 	events.TypeClockSkewed: phrase(func(e events.ClockSkewed) string { return "wall clock was set by " + e.By.String() }),
 	events.TypeChainSigned: phrase(func(e events.ChainSigned) string {

@@ -12,6 +12,7 @@ type reservation struct {
 	held        bool
 	environment events.EnvironmentID
 	holder      events.InstanceID
+	provider    string
 	resources   events.Resources
 }
 
@@ -21,7 +22,8 @@ func reserved(s *aggregates.Seat) reservation {
 	if !s.Slot.Held() || !s.Environment.Reserved() {
 		return reservation{}
 	}
-	return reservation{held: true, environment: s.Environment.ID, holder: s.Slot.Holder, resources: s.Environment.Plan.Resources}
+	return reservation{held: true, environment: s.Environment.ID, holder: s.Slot.Holder,
+		provider: s.Environment.Plan.Provider, resources: s.Environment.Plan.Resources}
 }
 
 func (v *Views) foldSeat(r events.Record) {
@@ -90,10 +92,10 @@ func (v *Views) retire(e *entry, r events.Record) {
 // new one is held by whoever holds the seat (R80).
 func (v *Views) move(before, after reservation) {
 	if before.held {
-		v.host(before.holder).held.sub(before.resources)
+		v.host(before.holder).release(before.provider, before.resources)
 	}
 	if after.held {
-		v.host(after.holder).held.add(after.resources)
+		v.host(after.holder).hold(after.provider, after.resources)
 	}
 }
 

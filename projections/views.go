@@ -238,7 +238,7 @@ func (v *Views) host(id events.InstanceID) *host {
 	h := v.instances[id]
 	if h == nil {
 		id = events.InstanceID(strings.Clone(string(id)))
-		h = &host{state: instance.State{ID: id}}
+		h = &host{state: instance.State{ID: id}, held: map[string]Held{}}
 		v.instances[id] = h
 	}
 	return h

@@ -40,7 +40,7 @@ func (p *Plane) hosts(ctx context.Context, _ *call, _ commands.Empty) (commands.
 		}
 		out.Providers[name] = facts
 		p.headroom.mu.Lock()
-		out.Headroom[name] = projections.Headroom(facts.Allocatable, p.held(name))
+		out.Headroom[name] = projections.Headroom(facts.Allocatable, p.against(name))
 		p.headroom.mu.Unlock()
 	}
 	p.Views.Read(func(v *projections.Views) { out.AsOf, out.Instances = v.Sequence(), v.Hosts() })

@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"berth/aggregates"
 	"berth/events"
 	"berth/events/fault"
 	"berth/projections"
@@ -62,52 +61,23 @@ func (p *Plane) admit(ctx context.Context, uid events.UID, plan events.Plan) err
 	return nil
 }
 
-// short says what is missing for a plan, empty if nothing. The sum over every
-// provider of this instance is quick to read; only when that is too much is
-// the provider's own share added up.
+// short says what is missing for a plan, empty if nothing. The lock is held.
 func (p *Plane) short(capacity events.HostCapacity, plan events.Plan) string {
-	var held projections.Held
-	p.Views.Read(func(v *projections.Views) {
-		p.headroom.prune(v.Sequence())
-		if host, ok := v.Host(p.Self.Instance); ok {
-			held = host.Reserved
-		}
-	})
-	for _, w := range p.headroom.pending {
-		held = plus(held, w.resources)
-	}
-	if missing(projections.Headroom(capacity, held), plan.Resources) == "" {
-		return ""
-	}
-	return missing(projections.Headroom(capacity, p.held(plan.Provider)), plan.Resources)
+	return missing(projections.Headroom(capacity, p.against(plan.Provider)), plan.Resources)
 }
 
-// held is what this instance's environments of one provider hold. The lock is held.
-func (p *Plane) held(provider string) projections.Held {
-	var held projections.Held
+// against is what this instance's environments hold of a provider's capacity,
+// with what was admitted and is not folded yet. The lock is held.
+func (p *Plane) against(provider string) projections.Held {
+	var held map[string]projections.Held
 	p.Views.Read(func(v *projections.Views) {
 		p.headroom.prune(v.Sequence())
-		v.EachSeat(func(s aggregates.Seat) bool {
-			if e := s.Environment; s.Slot.Holder == p.Self.Instance && e.Plan.Provider == provider && e.Reserved() {
-				held = plus(held, e.Plan.Resources)
-			}
-			return true
-		})
+		held = v.HeldBy(p.Self.Instance)
 	})
 	for _, w := range p.headroom.pending {
-		if w.provider == provider {
-			held = plus(held, w.resources)
-		}
+		held[w.provider] = held[w.provider].Plus(w.resources)
 	}
-	return held
-}
-
-func plus(h projections.Held, r events.Resources) projections.Held {
-	h.CPUs = h.CPUs.Add(r.CPUs)
-	h.MemoryMiB += r.MemoryMiB
-	h.DiskGiB += r.DiskGiB
-	h.Environments++
-	return h
+	return projections.Against(held, provider, p.Shared)
 }
 
 func missing(free events.HostCapacity, want events.Resources) string {

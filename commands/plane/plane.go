@@ -38,6 +38,9 @@ func New(o Options) *Plane {
 	if o.Engine == nil {
 		o.Engine = func() map[string]int64 { return map[string]int64{} }
 	}
+	if o.Shared == nil {
+		o.Shared = func(string) bool { return false }
+	}
 	if o.Requests == nil {
 		o.Requests = func() map[string]uint64 { return map[string]uint64{} }
 	}

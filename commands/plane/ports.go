@@ -59,6 +59,9 @@ type Options struct {
 	Engine func() map[string]int64
 	// Requests tells what the binding counts; service.Service.Counts is one.
 	Requests func() map[string]uint64
+	// Shared says which providers make environments on the manager's own host:
+	// they share its CPUs, memory and disk. Nil: none does.
+	Shared func(provider string) bool
 	// Admit refuses new work while the host can't take it (a nearly full
 	// disk). Nil admits. What ends work is never refused by it.
 	Admit  func() error

@@ -34,13 +34,35 @@ func (a *app) hostsCommand() *cobra.Command {
 				}
 				t.print(w)
 				fmt.Fprintln(w)
-				t = a.table("INSTANCE", "PHASE", "EPOCH", "VERSION", "ENVIRONMENTS", "CPUS HELD", "MEMORY HELD")
-				for _, h := range r.Instances {
-					t.add(string(h.Instance), string(h.Phase), strconv.FormatUint(h.Epoch, 10), h.Version, strconv.FormatInt(h.Reserved.Environments, 10), h.Reserved.CPUs.String(), mib(h.Reserved.MemoryMiB))
-				}
-				t.print(w)
+				sayInstances(a, w, r)
 			})
 		},
+	}
+}
+
+// sayInstances prints every instance that the log knows, and what those that
+// did not answer have published of their providers.
+func sayInstances(a *app, w io.Writer, r commands.HostsResult) {
+	t := a.table("INSTANCE", "PHASE", "EPOCH", "VERSION", "HOST", "ENVIRONMENTS", "CPUS HELD", "MEMORY HELD", "LABELS")
+	others := a.table("INSTANCE", "PROVIDER", "HOST", "ARCH", "CPUS", "FREE", "MEMORY", "FREE", "DISK", "FREE", "SLOTS FREE")
+	for _, h := range r.Instances {
+		labels := slices.Sorted(maps.Keys(h.Labels))
+		for i, k := range labels {
+			labels[i] = k + "=" + h.Labels[k]
+		}
+		t.add(string(h.Instance), string(h.Phase), strconv.FormatUint(h.Epoch, 10), h.Version, h.Facts.Host, strconv.FormatInt(h.Reserved.Environments, 10),
+			h.Reserved.CPUs.String(), mib(h.Reserved.MemoryMiB), strings.Join(labels, ","))
+		for _, p := range h.Providers {
+			if f, free := p.Facts, p.Headroom; h.Instance != r.InstanceID {
+				others.add(string(h.Instance), p.Provider, f.Host, f.Architecture, f.Allocatable.CPUs.String(), free.CPUs.String(), mib(f.Allocatable.MemoryMiB),
+					mib(free.MemoryMiB), gib(f.Allocatable.DiskGiB), gib(free.DiskGiB), strconv.FormatInt(free.Slots, 10))
+			}
+		}
+	}
+	t.print(w)
+	if len(others.rows) > 1 {
+		fmt.Fprintln(w)
+		others.print(w)
 	}
 }
 

@@ -95,20 +95,30 @@ func (f *spawnFlags) read(in []string) error {
 	if f.network != "" {
 		f.in.Network = &f.network
 	}
-	for _, o := range f.options {
-		name, value, ok := strings.Cut(o, "=")
-		if !ok || name == "" {
-			return usage("--option is not NAME=VALUE")
-		}
-		if f.in.Options == nil {
-			f.in.Options = map[string]string{}
-		}
-		if _, twice := f.in.Options[name]; twice {
-			return usage("--option %s is given twice", clip(name))
-		}
-		f.in.Options[name] = value
+	var err error
+	if f.in.Options, err = pairs("--option", f.options); err != nil {
+		return err
 	}
 	return f.in.Check()
+}
+
+// pairs reads the NAME=VALUE of a flag that may be repeated; nil if there are none.
+func pairs(flag string, given []string) (map[string]string, error) {
+	var out map[string]string
+	for _, o := range given {
+		name, value, ok := strings.Cut(o, "=")
+		if !ok || name == "" {
+			return nil, usage("%s is not NAME=VALUE", flag)
+		}
+		if _, twice := out[name]; twice {
+			return nil, usage("%s %s is given twice", flag, clip(name))
+		}
+		if out == nil {
+			out = map[string]string{}
+		}
+		out[name] = value
+	}
+	return out, nil
 }
 
 // nameAndCommand accepts NAME [-- COMMAND...]; a command without the dashes is
