@@ -52,7 +52,9 @@ func TestMatrixOfStreams(t *testing.T) {
 			ctx, cancel := contextFor(limit)
 			defer cancel()
 			first, err := download(ctx, d, id, ref, file)
-			if damaged := r.Fault == drill.TruncateStream || r.Fault == drill.GrowStream || r.Fault == drill.CorruptStream; damaged && err == nil && first {
+			// Of a stream that goes on too long, the provider sends what the export
+			// answered and cuts: that may be the file, whole.
+			if damaged := r.Fault == drill.TruncateStream || r.Fault == drill.CorruptStream; damaged && err == nil && first {
 				t.Errorf("a %s was taken for the file", r.Fault)
 			}
 			if err == nil && !first && r.Fault != drill.CorruptStream {
