@@ -4,7 +4,7 @@ STATICCHECK = honnef.co/go/tools/cmd/staticcheck@v0.8.2
 SEEDS ?= 10000
 SHARD ?= 1/1
 
-.PHONY: build test race lint fuzz prove prove-kill prove-tally prove-sim prove-bubble prove-cluster prove-powercut prove-mutate bench docs ci
+.PHONY: build test race lint fuzz prove prove-explore prove-kill prove-tally prove-sim prove-bubble prove-cluster prove-powercut prove-mutate bench docs ci
 
 build: ## the program, ./berth
 	$(GO) build -trimpath -o berth ./cmd/berth
@@ -37,6 +37,9 @@ prove-tally: ## what all shards covered together; put their prove-*.out files he
 
 prove-kill: ## the real program, killed at every point
 	BERTH_PROVE=1 $(GO) test -timeout 1h -count=1 -v -run . ./internal/prove/kill
+
+prove-explore: ## every state of the pure core, to the large budgets (minutes)
+	BERTH_PROVE=1 $(GO) test -timeout 1h -count=1 -v ./sagas/explore
 
 prove-sim: ## seeded histories of the sagas, each twice, with a report
 	$(GO) run ./cmd/berth sim --seeds $(SEEDS) --report sim.json

@@ -194,11 +194,8 @@ func (s *State) observe(f events.Facts) {
 	if f.Network != "" && s.Network == "" {
 		s.Network = f.Network // R23: never changed in place
 	}
-	on := sees[f.State]
+	on := s.seen(f)
 	if f.Incarnation != "" && f.Incarnation != s.Incarnation {
-		if s.Incarnation != "" && on == OnRunning {
-			on = OnReplace
-		}
 		s.Incarnation = f.Incarnation
 		s.Incarnations++
 	}

@@ -3,9 +3,7 @@ package explore
 import (
 	"errors"
 	"fmt"
-	"time"
 
-	"berth/aggregates/environment"
 	"berth/events"
 	"berth/events/fault"
 	"berth/providers"
@@ -19,266 +17,324 @@ type move struct {
 	err  error // a law that it broke
 }
 
-// moves lists everything that may happen next.
-func moves(w world) []move {
-	var out []move
-	try := func(name string, f func(*world) error) {
-		to := w
-		if w.call != nil {
-			c := *w.call
-			to.call = &c
-		}
-		err := f(&to)
-		if errors.Is(err, errNotNow) {
-			return
-		}
-		out = append(out, move{name, to, err})
+// mover collects what may happen next in one state.
+type mover struct {
+	w      world
+	shared bool // leave out what two names share: crashes and the clock
+	out    []move
+}
+
+// movesOf lists everything that may happen next.
+func movesOf(w world, shared bool) []move {
+	m := &mover{w: w, shared: shared}
+	if w.brief() {
+		return nil
 	}
-	act(w, try)
-	provider(w, try)
-	operator(w, try)
+	if w.left.Prompt && m.prompt() {
+		return m.out
+	}
+	for n, l := range w.lives {
+		if l == nil {
+			continue
+		}
+		m.spawn(n)
+		m.goals(n)
+		m.provider(n)
+		if l.heir != nil && !settled(l.heir.Environment) {
+			m.act(n, true)
+		}
+	}
+	m.act(w.current(), false)
+	m.people()
+	m.sleeper()
+	if !shared {
+		for _, c := range common(w) {
+			m.try(c.name, c.do)
+		}
+	}
+	return m.out
+}
+
+// prompt has what comes at once come first, if there is any.
+func (m *mover) prompt() bool {
+	for n, l := range m.w.lives {
+		if l == nil {
+			continue
+		}
+		m.goals(n)
+		if l.heir != nil {
+			m.wait(n, true)
+		}
+	}
+	m.wait(m.w.current(), false)
+	return len(m.out) > 0
+}
+
+// wait is the end of the wait between two tries.
+func (m *mover) wait(n int, heir bool) {
+	if n < 0 {
+		return
+	}
+	if v := m.w.view(n, heir); v.Try.Next.After(v.Now) {
+		m.try("the wait is over", func(w *world) error { w.memory(n, heir).Next = start; return nil })
+	}
+}
+
+// change is a move that several names make together.
+type change struct {
+	name string
+	do   func(*world) error
+}
+
+// common are the moves of a whole manager or of the clock.
+func common(w world) []change {
+	var out []change
 	if w.left.Crashes > 0 {
-		try("the manager is killed and starts again", crash)
+		out = append(out,
+			change{"the manager dies or stalls, and its next epoch goes on", func(w *world) error { return w.fall(w.self.Instance) }},
+			change{"the manager dies or stalls, and the other instance takes over", func(w *world) error { return w.fall(other(w.self.Instance)) }})
 	}
-	if !w.late {
-		try("time passes", func(w *world) error { w.late = true; return w.add() })
+	if w.clock < w.base+perLife {
+		out = append(out, change{fmt.Sprintf("time passes: %s", moments[w.clock+1-w.base].Sub(start)), func(w *world) error { w.clock++; return nil }})
 	}
 	return out
 }
 
-var errNotNow = errors.New("not now")
-
-func crash(w *world) error {
-	w.left.Crashes--
-	w.epoch++
-	w.try, w.minted = sagas.Try{Observe: true}, sagas.Minted{}
-	if w.call != nil {
-		w.call.asking = false
+// try makes a move unless it is not possible now.
+func (m *mover) try(name string, f func(*world) error) {
+	to := m.w
+	if err := f(&to); !errors.Is(err, errNotNow) {
+		m.out = append(m.out, move{name, to, err})
 	}
-	return nil
+}
+
+// faulty is a move that costs a fault.
+func (m *mover) faulty(name string, f func(*world) error) {
+	if m.w.left.Faults > 0 {
+		m.try(name, func(w *world) error { w.left.Faults--; return f(w) })
+	}
+}
+
+// spawn takes the accepted goal of a life further: the claim, or its end.
+func (m *mover) spawn(n int) {
+	l := m.w.lives[n]
+	if l.claimed || l.goal.State.Terminal() {
+		return
+	}
+	if sagas.Unclaimed(l.goal, *m.w.seat, m.w.now()) {
+		m.try("the spawn that claimed nothing expires", func(w *world) error {
+			l := w.edit(n)
+			return w.tell(l, &l.goal, sagas.Expire(l.goal)...)
+		})
+		return
+	}
+	m.try("the name is claimed", func(w *world) error {
+		es, err := w.r.Claim(*w.seat, w.claimOf(l))
+		if err != nil {
+			return fmt.Errorf("scenario 13: a free name can't be claimed: %w", err)
+		}
+		if before := w.current(); before >= 0 {
+			kept := *w.seat
+			w.edit(before).seat = &kept
+		}
+		w.edit(n).claimed = true
+		w.try, w.mint = sagas.Try{}, sagas.Minted{}
+		return w.add(n, false, es...)
+	})
+}
+
+// goals takes the goals of a life after what its seat says.
+func (m *mover) goals(n int) {
+	w, l := m.w, m.w.lives[n]
+	seat := w.seatOf(l)
+	if es := w.r.NextGoal(l.goal, seat, l.boundary, w.now()); len(es) > 0 {
+		m.try("the goal follows: "+goalWord(es), func(w *world) error { l := w.edit(n); return w.tell(l, &l.goal, es...) })
+	}
+	if es := w.r.NextGoal(l.file, seat, l.export, w.now()); len(es) > 0 {
+		m.try("the export's goal follows: "+goalWord(es), func(w *world) error { l := w.edit(n); return w.tell(l, &l.file, es...) })
+	}
+}
+
+func goalWord(es []events.Event) string {
+	switch e := es[0].(type) {
+	case events.GoalEnded:
+		return string(e.State)
+	case events.GoalSettled:
+		return "settled, " + string(e.State)
+	case events.GoalProgressed:
+		return e.Phase
+	}
+	return es[0].EventType()
+}
+
+// memory is what the acting manager remembers of its tries.
+func (w *world) memory(n int, heir bool) *sagas.Try {
+	if heir {
+		return &w.edit(n).heirTry
+	}
+	return &w.try
+}
+
+// again spaces out a try; from the eighth on, only odd and even differ.
+func (w *world) again(t *sagas.Try) {
+	t.Next = w.now().Add(1)
+	if t.Count++; t.Count > 7 {
+		t.Count -= 2
+	}
 }
 
 // act is the one action that the kernel asks for, with every answer to it.
-func act(w world, try func(string, func(*world) error)) {
-	a := w.kernel(w.view())
+func (m *mover) act(n int, heir bool) {
+	if n < 0 {
+		return
+	}
+	v := m.w.view(n, heir)
+	m.wait(n, heir)
+	a := m.w.r.Next(v)
+	if a.Step != "" {
+		m.w.r.steps[a.Step] = true
+	}
 	step := string(a.Kind) + " (" + a.Step + ")"
+	if heir {
+		step = "written off: " + step
+	}
 	switch a.Kind {
 	case sagas.Append:
-		try(step, func(w *world) error { return w.add(a.Events...) })
+		m.try(step, func(w *world) error { return w.add(n, heir, a.Events...) })
 	case sagas.Mint:
-		try(step, func(w *world) error { w.minted = sagas.Minted{ID: "cred-1", Holder: "U1"}; return nil })
+		m.try(step, func(w *world) error { w.mint = sagas.Minted{ID: "cred-1", Holder: "U1"}; return nil })
 	case sagas.Clean:
-		try(step, func(w *world) error { return w.add(events.SlotCleaned{UID: uid}) })
+		m.try(step, func(w *world) error { return w.add(n, heir, events.SlotCleaned{UID: v.Seat.Slot.UID}) })
+		m.faulty(step+" fails", func(w *world) error { w.again(w.memory(n, heir)); return nil })
 	case sagas.Probe:
-		pre := providers.Preflight{ProbedAt: start, Capabilities: events.Capabilities{PauseKeepsMemory: true, ColdCheckpoint: true, Extend: events.ExtendLimit{StepMs: 600_000}}}
-		try(step, func(w *world) error {
-			return w.add(sagas.Probed(w.seat, events.ImageDescription{}, pre, events.HostFacts{})...)
-		})
-		try(step+", refused", faulty(func(w *world) error {
-			return w.add(sagas.NotProbed(w.seat, fault.New(fault.Unimplemented, "no"))...)
-		}))
+		m.probe(n, v, step)
 	case sagas.Dispatch:
-		intent := a.Events[len(a.Events)-1].(events.OperationDispatched)
-		begin := func(w *world) error {
-			if c := w.call; c != nil {
-				return fmt.Errorf("law 2: %s is dispatched while %s is open", intent.Verb, c.verb)
-			}
-			if err := w.add(a.Events...); err != nil {
-				return err
-			}
-			w.call = &call{id: intent.Operation, verb: intent.Verb, args: intent.Arguments, asking: true}
-			w.try.InFlight = true
-			return nil
+		verb := "nothing"
+		if d, ok := a.Events[len(a.Events)-1].(events.OperationDispatched); ok {
+			verb = string(d.Verb)
 		}
-		try(step+" "+string(intent.Verb), begin)
+		m.try(step+" "+verb, func(w *world) error { return w.dispatch(n, heir, w.self, v.Seat.Sequence, a, actor) })
 	case sagas.Reconcile, sagas.Exclude:
-		question(w, a, step, try)
+		m.question(n, heir, a, step)
 	case sagas.Observe:
-		try(step, func(w *world) error {
-			w.try.Observe = false
-			return w.add(sagas.Observed(w.seat, w.facts())...)
-		})
+		m.observe(n, heir, step)
+	case sagas.Accept:
+		m.file(n, heir, a, step)
 	}
 }
 
-// question is a reconciliation or an exclusion and its answers.
-func question(w world, a sagas.Action, step string, try func(string, func(*world) error)) {
-	found := func(w *world, f providers.Finding) error {
-		f.Evidence = "the provider says so"
-		return w.add(sagas.Found(w.seat, a.Operation, f, w.fresh())...)
-	}
-	try(step+": landed", func(w *world) error {
-		if w.call == nil || !w.call.landed {
-			return errNotNow
-		}
-		return found(w, providers.Finding{Verdict: providers.Landed, Facts: w.facts()})
+// probe is the read-only probe and its answers.
+func (m *mover) probe(n int, v sagas.View, step string) {
+	pre := providers.Preflight{ProbedAt: start, Capabilities: m.w.r.capabilities}
+	m.try(step, func(w *world) error {
+		w.try.Count, w.try.Next = 0, start
+		return w.add(n, false, sagas.Probed(v.Seat, events.ImageDescription{}, pre, events.HostFacts{})...)
 	})
-	try(step+": excluded", func(w *world) error {
-		if w.call == nil || w.call.landed || (a.Kind == sagas.Reconcile && !w.call.fenced) {
-			return errNotNow
-		}
-		w.call.fenced = true
-		return found(w, providers.Finding{Verdict: providers.Excluded})
+	m.faulty(step+": a check fails", func(w *world) error {
+		pre.Checks = []events.Check{{Name: "image"}}
+		return w.add(n, false, sagas.Probed(v.Seat, events.ImageDescription{}, pre, events.HostFacts{})...)
 	})
-	unknown := func(w *world) error { w.try.Count++; return nil }
-	if a.Kind == sagas.Reconcile && w.call != nil && !w.call.landed && !w.call.fenced {
-		try(step+": not there yet", unknown) // the only true answer
-		return
-	}
-	try(step+": unknown", faulty(unknown))
+	m.faulty(step+": refused for good", func(w *world) error {
+		return w.add(n, false, sagas.NotProbed(v.Seat, fault.New(fault.Unimplemented, "no").WithOutcome(fault.NotExecuted))...)
+	})
+	m.faulty(step+": no answer", func(w *world) error { w.again(&w.try); return nil })
 }
 
-// provider is what a call may come to, and what an environment does by itself.
-func provider(w world, try func(string, func(*world) error)) {
-	if c := w.call; c != nil {
-		try(string(c.verb)+" lands", land)
-		answer := func(o providers.Outcome) func(*world) error {
-			return func(w *world) error {
-				if !w.call.asking {
-					return errNotNow
-				}
-				w.try.InFlight, w.call.asking = false, o.Kind == providers.Unknown
-				return w.add(sagas.Outcome(w.seat, w.call.id, o, w.fresh())...)
-			}
-		}
-		if c.landed {
-			try("the answer: done", answer(providers.DoneWith(w.facts())))
-		} else {
-			refuse := func(why *fault.Error) func(*world) error {
-				return func(w *world) error { w.call.fenced = true; return answer(providers.RefusedWith(why))(w) }
-			}
-			if to, _ := effect(&w); to == "" {
-				try("the answer: refused, it is not possible", refuse(fault.New(fault.FailedPrecondition, "not possible"))) // the only true answer
-			}
-			try("the answer: refused for good", faulty(refuse(fault.New(fault.Unimplemented, "no"))))
-			try("the answer: refused for now", faulty(refuse(fault.New(fault.ResourceExhausted, "busy").WithDetail(environment.DetailThrottled))))
-		}
-		if w.try.InFlight {
-			try("the answer is lost", faulty(answer(providers.UnknownWith(fault.New(fault.DeadlineExceeded, "no answer")))))
-		}
+// dispatch commits an intent and makes its call.
+func (w *world) dispatch(n int, heir bool, by events.Writer, seen uint64, a sagas.Action, who asker) error {
+	intent, ok := a.Events[len(a.Events)-1].(events.OperationDispatched)
+	if !ok {
+		return w.broken("law 1", "a provider is called and the log does not say so")
 	}
-	if w.left.Changes == 0 || !w.exists() {
-		return
+	if !w.r.Takes(seen, w.record(n).Sequence) {
+		return errMoved
 	}
-	change := func(to events.ProviderState) func(*world) error {
-		return func(w *world) error { w.left.Changes--; w.truth, w.try.Observe = to, true; return nil }
+	if c := w.lives[n].call; c != nil {
+		return w.broken("law 2", "%s is dispatched while %s is open", intent.Verb, c.verb)
 	}
-	if w.truth == events.StateRunning || w.truth == events.StatePaused {
-		try("the seat exits", change(events.StateStopped))
-	}
-	try("the environment vanishes", change(events.StateAbsent))
-}
-
-func faulty(f func(*world) error) func(*world) error {
-	return func(w *world) error {
-		if w.left.Faults == 0 {
-			return errNotNow
-		}
-		w.left.Faults--
-		return f(w)
-	}
-}
-
-// land is the effect of the open call, once.
-func land(w *world) error {
-	c := w.call
-	if c.landed || c.fenced {
-		return errNotNow
-	}
-	to, err := effect(w)
-	if err != nil {
+	w.r.checks["law 1"]++
+	w.r.checks["law 2"]++
+	if err := w.commit(n, heir, by, seen, a.Events...); err != nil {
 		return err
 	}
-	if to == "" {
-		return errNotNow
+	if op := w.record(n).Environment.Operation; op == nil || op.ID != intent.Operation {
+		return w.broken("law 1", "%s is called and is not the open operation", intent.Verb)
 	}
-	if c.verb == events.VerbExtend {
-		w.expires = *c.args.ExtendTo
+	w.edit(n).call = &call{id: intent.Operation, verb: intent.Verb, args: intent.Arguments, asker: who}
+	if who == actor {
+		w.memory(n, heir).InFlight = true
 	}
-	w.truth, c.landed = to, true
-	w.ran = w.ran || to == events.StateRunning
 	return nil
 }
 
-// effect is what the truth becomes by the open call; empty if the call is not
-// possible, so that it can only be refused.
-func effect(w *world) (events.ProviderState, error) {
-	is := w.truth
-	live := is == events.StateRunning || is == events.StatePaused
-	switch w.call.verb {
-	case events.VerbReserve:
-		if w.exists() {
-			return "", errors.New("law 2: a second environment was created where one was asked for")
-		}
-		return events.StateReserved, nil
-	case events.VerbProvision:
-		return only(is == events.StateReserved, events.StateCreating), nil
-	case events.VerbStart:
-		return only(is == events.StateCreating, events.StateRunning), nil
-	case events.VerbPause:
-		return only(is == events.StateRunning, events.StatePaused), nil
-	case events.VerbResume:
-		return only(is == events.StatePaused, events.StateRunning), nil
-	case events.VerbStop:
-		return only(w.exists(), events.StateStopped), nil
-	case events.VerbDestroy:
-		return events.StateAbsent, nil
-	case events.VerbExtend:
-		return only(live, is), nil
-	}
-	return only(w.exists(), is), nil
-}
-
-func only(ok bool, to events.ProviderState) events.ProviderState {
-	if ok {
-		return to
-	}
-	return ""
-}
-
-// operator is what people ask.
-func operator(w world, try func(string, func(*world) error)) {
-	if w.left.Commands == 0 || !w.seat.Slot.Held() {
+// question is a reconciliation or an exclusion and its answers.
+func (m *mover) question(n int, heir bool, a sagas.Action, step string) {
+	c := m.w.lives[n].call
+	if c == nil || c.id != a.Operation {
+		m.try(step, func(w *world) error { return w.broken("H12", "%s is not the id of what is uncertain", a.Operation) })
 		return
 	}
-	ask := func(name string, decide func(*world) ([]events.Event, error)) {
-		try("asked: "+name, func(w *world) error {
-			es, err := decide(w)
-			if err != nil || len(es) == 0 {
-				return errNotNow
-			}
-			w.left.Commands--
-			return w.add(es...)
-		})
-	}
-	ask("retire", func(w *world) ([]events.Event, error) { return w.seat.Retire(uid, "retired", 0) })
-	ask("write off", func(w *world) ([]events.Event, error) {
-		es, _, err := w.seat.WriteOff(events.Caller{Owner: "local"}, "lost")
-		return es, err
-	})
-	to := start.Add(life + 15*time.Minute)
-	for _, v := range []events.Verb{events.VerbPause, events.VerbResume, events.VerbExtend, events.VerbCheckpoint} {
-		ask(string(v), func(w *world) ([]events.Event, error) {
-			p := events.OperationPlanned{Operation: w.fresh(), Verb: v}
-			if v == events.VerbExtend {
-				p.Arguments.ExtendTo = &to
-			}
-			return w.seat.Plan(p, w.now())
-		})
-	}
-	try("asked: cancel the goal", func(w *world) error {
-		es, err := w.goal.Cancel("graceful")
-		if err != nil || len(es) == 0 {
-			return errNotNow
+	m.w.r.checks["H12"]++
+	found := func(w *world, f providers.Finding) error {
+		f.Evidence = "the provider says so"
+		s, t := *w.record(n), w.memory(n, heir)
+		es := w.r.Found(s, a.Operation, f, w.fresh())
+		switch {
+		case f.Verdict == providers.Excluded && len(es) > 0:
+			t.Count = s.Environment.Excluded
+			w.again(t)
+		case len(es) > 0:
+			t.Count, t.Next = 0, start
+		default:
+			w.again(t)
 		}
-		w.left.Commands--
-		w.goal = w.goal.Apply(w.meta(), es[0])
-		return nil
-	})
+		return w.add(n, heir, es...)
+	}
+	unknown := func(w *world) error {
+		return found(w, providers.Finding{Verdict: providers.Open, Fault: fault.New(fault.Unavailable, "not now")})
+	}
+	switch {
+	case c.landed:
+		m.try(step+": landed", func(w *world) error {
+			return found(w, providers.Finding{Verdict: providers.Landed, Facts: w.result(n)})
+		})
+	case c.fenced || a.Kind == sagas.Exclude:
+		fence := func(w *world) { w.edit(n).call.fenced = true }
+		m.try(step+": excluded", func(w *world) error { fence(w); return found(w, providers.Finding{Verdict: providers.Excluded}) })
+		m.faulty(step+": the fence is there, its answer is lost", func(w *world) error { fence(w); return unknown(w) })
+	default:
+		m.try(step+": not there yet", unknown) // the only true answer
+		return
+	}
+	m.faulty(step+": unknown", unknown)
 }
 
-// open says that an operation may still have an effect.
-func open(w world) bool {
-	op := w.seat.Environment.Operation
-	return op != nil && (op.Phase == environment.Dispatched || op.Phase == environment.Uncertain)
+// observe is an inspection and its answers.
+func (m *mover) observe(n int, heir bool, step string) {
+	look := func(w *world) error {
+		t := w.memory(n, heir)
+		t.Observe = false
+		es := w.r.Observed(*w.record(n), w.facts(w.lives[n]))
+		if err := w.add(n, heir, es...); err != nil {
+			return err
+		}
+		if s := w.record(n); s.Environment.Started && s.Environment.Record == "creating" {
+			w.again(t)
+		}
+		return nil
+	}
+	m.try(step, look)
+	m.faulty(step+": no answer", func(w *world) error { t := w.memory(n, heir); t.Observe = true; w.again(t); return nil })
+}
+
+// file is the copy of an exported file (R37).
+func (m *mover) file(n int, heir bool, a sagas.Action, step string) {
+	m.try(step, func(w *world) error {
+		op, _ := w.record(n).Environment.Find(a.Operation)
+		id := w.record(n).Environment.ID
+		if w.r.Accepts(!w.lives[n].broken) {
+			return w.add(n, heir, events.FileAccepted{Environment: id, Operation: op.ID, File: *op.Facts.File})
+		}
+		return w.add(n, heir, events.FileRejected{Environment: id, Operation: op.ID, Fault: fault.New(fault.FailedPrecondition, "no match").WithOutcome(fault.Executed)})
+	})
 }

@@ -2,7 +2,7 @@ package explore
 
 import (
 	"fmt"
-	"strings"
+	"strconv"
 	"time"
 
 	"berth/aggregates"
@@ -12,151 +12,227 @@ import (
 	"berth/sagas"
 )
 
+// Budget bounds what may go wrong or be asked on one path. Everything else is
+// explored without a bound.
+type Budget struct {
+	Faults   int // refusals, lost answers, questions that stay unanswered, files that do not match
+	Crashes  int // the manager dies or stalls; the next epoch or another instance goes on
+	Commands int // pause, resume, extend, checkpoint, export, retire, cancel, write-off
+	Changes  int // the environment exits, fails, vanishes, starts or is replaced by itself
+	Lives    int // further lives of the name
+	// Prompt has goals follow at once and waits end at once: fewer
+	// interleavings, for a look further ahead.
+	Prompt bool
+	// Brief walks a further life only up to its claim.
+	Brief bool
+	// Only names what may be asked, if not everything.
+	Only string
+	// Poor says that the provider has no capability at all.
+	Poor bool
+}
+
+// instances are the two whose managers act.
+var instances = [2]events.InstanceID{"iiiiiiiiiiiiiiiiiiiiiiiiii", "jjjjjjjjjjjjjjjjjjjjjjjjjj"}
+
 const (
-	uid  = events.UID("aaaaaaaaaaaaaaaaaaaaaaaaaa")
-	env  = events.EnvironmentID("0191e1a0-0000-7000-8000-000000000001")
-	self = events.InstanceID("iiiiiiiiiiiiiiiiiiiiiiiiii")
-	life = time.Hour
+	lifetime = time.Hour
+	longer   = lifetime + 15*time.Minute // what an extension asks for
+	stepMost = 10 * time.Minute          // what one call may extend by (R28)
 )
 
 var start = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
-// Budget bounds what may go wrong or be asked on one path. Everything else is
-// explored without a bound.
-type Budget struct {
-	Faults   int // refusals, lost answers, questions that stay unanswered
-	Crashes  int
-	Commands int // pause, resume, extend, checkpoint, retire, cancel, write-off
-	Changes  int // the seat exits, or its environment vanishes
+// moments are what the clock may show: the beginning of a life; its readiness
+// and most patience over; its lifetime over, which is where a next life may
+// begin and has the same again.
+var moments = [5]time.Time{
+	start, start.Add(20 * time.Minute), start.Add(4 * time.Hour),
+	start.Add(4*time.Hour + 20*time.Minute), start.Add(8 * time.Hour),
 }
 
-// call is the open operation as the provider has it.
+// perLife is how many moments a life goes through.
+const perLife = 2
+
+// world is one state: the records, what the managers remember, and the truth.
+type world struct {
+	r     *rules
+	name  events.Alias
+	seat  *aggregates.Seat // never changed in place
+	lives [2]*life         // nil: not asked for yet; changed by edit only
+	self  events.Writer    // who acts
+	try   sagas.Try
+	mint  sagas.Minted
+	sleep *sleeper
+	clock int // which moment it is
+	base  int // at which the newest life began
+	next  int // numbers operation ids
+	left  Budget
+}
+
+// life is one lifecycle of the name: its goals, its environment's own
+// boundary if it was written off, and what really exists of it.
+type life struct {
+	names
+	goal    goal.State
+	file    goal.State // of the export that was asked for
+	claimed bool
+	seat    *aggregates.Seat // as the life left it, once the name was claimed again
+	heir    *aggregates.Seat // environment.<id>, after a write-off (decision 13)
+	heirTry sagas.Try
+
+	truth   events.ProviderState // empty: never created
+	expires time.Time
+	machine int // which one it is, from 1
+	ran     bool
+	broken  bool // the exported file is not what the provider answered
+	call    *call
+}
+
+// names are the ids of one life.
+type names struct {
+	uid              events.UID
+	environment      events.EnvironmentID
+	boundary, export events.Boundary // of the goals
+}
+
+func namesOf(name events.Alias, n int) names {
+	return names{
+		uid:         events.UID(fmt.Sprintf("%c%025d", name[0], n)),
+		environment: events.EnvironmentID(fmt.Sprintf("0191e1a0-%04x-7000-8000-%012d", name[0], n)),
+		boundary:    events.Boundary(fmt.Sprintf("goal.local.me.g.%s%d", name, n)),
+		export:      events.Boundary(fmt.Sprintf("goal.local.me.g.%s%dx", name, n)),
+	}
+}
+
+// call is an operation that may still have an effect, as the provider has it.
 type call struct {
 	id     events.OperationID
 	verb   events.Verb
 	args   events.Arguments
 	landed bool // its effect is there
 	fenced bool // it can never land
-	asking bool // the process that called still waits
+	asker  asker
 }
 
-// world is one state: the records, and the truth.
-type world struct {
-	kernel Kernel
-	seat   aggregates.Seat
-	goal   goal.State
-	try    sagas.Try
-	minted sagas.Minted
-	epoch  uint64
-	late   bool // the lifetime and every patience are over
-	next   int  // numbers operation ids
-	left   Budget
+// asker is who waits for the answer of a call.
+type asker uint8
 
-	truth   events.ProviderState // empty: never created
-	expires time.Time
-	call    *call
-	ran     bool // the seat has really run
+const (
+	nobody asker = iota
+	actor
+	sleeps
+)
+
+// sleeper is a manager that stalled and may wake up: what it saw last.
+type sleeper struct {
+	self  events.Writer
+	seen  *aggregates.Seat
+	try   sagas.Try
+	mint  sagas.Minted
+	clock int
 }
 
-// first is a seat that was just claimed for a goal.
-func first(k Kernel, b Budget) (world, error) {
-	w := world{kernel: k, seat: aggregates.NewSeat(events.SeatBoundary("local", "a")), epoch: 1, left: b, expires: start.Add(life)}
-	ready, deadline := start.Add(30*time.Second), start.Add(life)
-	es, err := w.seat.Claim(aggregates.Claim{UID: uid, Environment: env, Activation: "activation-0000001", Goal: "goal.local.me.g.1", Holder: self,
-		Plan: events.Plan{Provider: "drill", Lifetime: life}, Target: events.TargetRunning, Deadline: &deadline, Ready: ready})
-	if err != nil {
-		return w, err
+func first(r *rules, name events.Alias, b Budget) (world, error) {
+	w := world{r: r, name: name, left: b, self: events.Writer{Instance: instances[0], Epoch: 1}}
+	s := aggregates.NewSeat(events.SeatBoundary("local", name))
+	w.seat = &s
+	return w, w.accept(0)
+}
+
+// accept begins the goal of a life: the first of the two commits of a spawn.
+func (w *world) accept(n int) error {
+	l := &life{names: namesOf(w.name, n), expires: w.now().Add(lifetime)}
+	w.lives[n], w.base = l, w.clock
+	ready := w.now().Add(30 * time.Second)
+	return w.tell(l, &l.goal, events.GoalAccepted{Command: "spawn", Fingerprint: "f", Holder: w.self.Instance, Ready: ready,
+		Allocated: events.Allocation{Name: w.name, Owner: "local", UID: l.uid, Environment: l.environment}})
+}
+
+// claimOf is the second commit of a spawn.
+func (w *world) claimOf(l *life) aggregates.Claim {
+	deadline := l.goal.AcceptedAt.Add(lifetime)
+	return aggregates.Claim{
+		UID: l.uid, Environment: l.environment, Activation: events.OperationID("activate-" + string(l.uid)),
+		Goal: l.boundary, Holder: w.self.Instance, Plan: events.Plan{Provider: "drill", Lifetime: lifetime},
+		Target: events.TargetRunning, Deadline: &deadline, Ready: l.goal.Ready,
 	}
-	w.goal = w.goal.Apply(w.meta(), events.GoalAccepted{Command: "spawn", Fingerprint: "f", Holder: self, Ready: ready,
-		Allocated: events.Allocation{Name: "a", Owner: "local", UID: uid, Environment: env}})
-	return w, w.add(es...)
 }
 
-func (w *world) now() time.Time {
-	if w.late {
-		return start.Add(4 * life)
-	}
-	return start
-}
+func (l *life) exists() bool { return l.truth != "" && l.truth != events.StateAbsent }
 
-func (w *world) writer() events.Writer { return events.Writer{Instance: self, Epoch: w.epoch} }
+func (w *world) now() time.Time { return moments[w.clock] }
 
-func (w *world) meta() events.Meta { return events.Meta{Time: w.now(), Writer: w.writer()} }
+func (w *world) meta() events.Meta { return events.Meta{Time: w.now(), Writer: w.self} }
 
 func (w *world) fresh() events.OperationID {
-	return events.OperationID(fmt.Sprintf("operation-%08d", w.next))
+	return events.OperationID("operation-" + string(w.name) + "-0000" + strconv.Itoa(w.next))
 }
 
-func (w *world) view() sagas.View {
-	return sagas.View{Seat: w.seat, Goal: w.goal, Self: w.writer(), Now: w.now(), Fresh: w.fresh(), Try: w.try, Minted: w.minted}
+// edit is a life that may be changed in this world and in no other.
+func (w *world) edit(n int) *life {
+	l := *w.lives[n]
+	if l.call != nil {
+		c := *l.call
+		l.call = &c
+	}
+	w.lives[n] = &l
+	return &l
 }
 
-// add appends events to the seat; the goal follows. It returns the law that
-// was broken.
-func (w *world) add(es ...events.Event) error {
-	if err := w.seat.Check(w.meta(), es...); err != nil {
-		return fmt.Errorf("the tables refuse what was appended: %w", err)
-	}
-	w.seat = w.seat.With(w.meta(), es...)
-	w.next++
-	if op := w.seat.Environment.Operation; op == nil || w.call != nil && op.ID != w.call.id {
-		if c := w.call; c != nil && !c.landed && !c.fenced && !w.seat.Environment.WrittenOff {
-			return fmt.Errorf("law 2: %s is settled and may still land", c.verb)
-		}
-		w.call, w.try.Count, w.try.InFlight = nil, 0, false
-	}
-	for _, e := range sagas.NextGoal(w.goal, w.seat, "goal.local.me.g.1", w.now()) {
-		was := w.goal
-		w.goal = w.goal.Apply(w.meta(), e)
-		if was.State.Terminal() && w.goal.State != was.State {
-			return fmt.Errorf("2.6: a terminal goal went from %s to %s", was.State, w.goal.State)
+// current is the life that holds or held the name last, -1 if none did.
+func (w *world) current() int {
+	for n := len(w.lives) - 1; n >= 0; n-- {
+		if l := w.lives[n]; l != nil && l.claimed {
+			return n
 		}
 	}
-	return nil
+	return -1
 }
+
+// record is the boundary on which a life's environment is now.
+func (w *world) record(n int) *aggregates.Seat {
+	switch l := w.lives[n]; {
+	case l.heir != nil:
+		return l.heir
+	case l.seat != nil:
+		return l.seat
+	}
+	return w.seat
+}
+
+// seatOf is what a goal of the life sees of its seat (the runner's seatOf).
+func (w *world) seatOf(l *life) aggregates.Seat {
+	if l.seat != nil {
+		return *l.seat
+	}
+	return *w.seat
+}
+
+// view is what the kernel decides on: the name's boundary, or with heir that
+// of a written-off environment.
+func (w *world) view(n int, heir bool) sagas.View {
+	v := sagas.View{Seat: *w.seat, Self: w.self, Now: w.now(), Fresh: w.fresh(), Try: w.try, Minted: w.mint}
+	switch {
+	case heir:
+		v.Seat, v.Try, v.Minted = *w.lives[n].heir, w.lives[n].heirTry, sagas.Minted{}
+	case n >= 0:
+		v.Goal = w.lives[n].goal
+	}
+	return v
+}
+
+// settled says that nothing is left to do for a written-off environment.
+func settled(e environment.State) bool { return e.Operation == nil && (e.Gone || e.Ref == "") }
 
 // facts is what the provider shows of the truth.
-func (w *world) facts() events.Facts {
-	f := events.Facts{Ref: "ref-1", Incarnation: "m1", State: w.truth, ObservedAt: w.now()}
-	if w.truth == events.StateStopped || w.truth == events.StateAbsent {
-		f.StoppedAt = &f.ObservedAt
+func (w *world) facts(l *life) events.Facts {
+	f := events.Facts{Ref: "ref-1", Incarnation: fmt.Sprintf("m%d", l.machine), State: l.truth, ObservedAt: w.now()}
+	if l.truth == events.StateStopped || l.truth == events.StateAbsent {
+		code := 1
+		f.StoppedAt, f.ExitCode = &f.ObservedAt, &code
 		return f
 	}
-	f.ExpiresAt = &w.expires
+	expires := l.expires
+	f.ExpiresAt = &expires
 	return f
-}
-
-func (w *world) exists() bool { return w.truth != "" && w.truth != events.StateAbsent }
-
-// key tells states apart by everything that the kernel and the laws look at;
-// operation ids are only names.
-func (w *world) key() string {
-	var b strings.Builder
-	s, e := w.seat, w.seat.Environment
-	fmt.Fprint(&b, s.Slot.Phase, s.Slot.Cleaned, s.Slot.Epoch, s.Slot.Reason, '|', s.Head.Phase, s.Head.Gate, s.Head.Current, s.Head.Ledger, '|',
-		e.Record, e.Ref, e.Provisioned, e.Started, e.Paused, e.Gone, e.WrittenOff, e.Excluded, e.Throttled, e.Refusal != nil, e.ProbedAt.IsZero(), e.Target)
-	if e.Deadline != nil && e.ExpiresAt != nil {
-		fmt.Fprint(&b, '|', e.Deadline.Unix(), e.ExpiresAt.Unix())
-	}
-	one := func(o environment.Operation) { fmt.Fprint(&b, '/', o.Verb, o.Phase, o.Stuck, o.Writer.Epoch) }
-	if e.Operation != nil {
-		one(*e.Operation)
-	}
-	for _, o := range e.Queue {
-		one(o)
-		if to := o.Arguments.ExtendTo; to != nil {
-			fmt.Fprint(&b, to.Unix())
-		}
-	}
-	stops := 0
-	for _, o := range e.Done {
-		if o.Verb == events.VerbStop {
-			stops++
-		}
-	}
-	fmt.Fprint(&b, '|', stops, w.goal.State, w.goal.Settled != nil, w.try.InFlight, min(w.try.Count, 6+w.try.Count%2), w.try.Observe, w.minted, w.epoch, w.late, w.left, w.truth, w.expires.Unix(), w.ran)
-	if c := w.call; c != nil {
-		fmt.Fprint(&b, '|', c.verb, c.landed, c.fenced, c.asking)
-	}
-	return b.String()
 }
