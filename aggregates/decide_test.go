@@ -300,6 +300,14 @@ func TestObservations(t *testing.T) {
 	if e := see(running(t), func(f *events.Facts) { f.State, f.ExpiresAt = events.StateUnknown, nil }); e.ExpiresAt == nil || e.Record != environment.Running {
 		t.Errorf("R31: unknown is not a fact: %+v", e)
 	}
+	drifted := running(t)
+	was := see(drifted, func(f *events.Facts) { f.Network = "none" }).Network
+	if e := see(drifted, func(f *events.Facts) { f.Network = "host" }); e.Network != was || e.Drift != "host" {
+		t.Errorf("R23, R25: network %q, drift %q", e.Network, e.Drift)
+	}
+	if e := see(drifted, func(f *events.Facts) { f.Network = was }); e.Network != was || e.Drift != "" {
+		t.Errorf("R25: a drift that is over is told still: %q", e.Drift)
+	}
 	l := running(t)
 	e := see(l, func(f *events.Facts) {
 		f.State, f.StoppedAt, f.ExitCode = events.StateStopped, ptr(at(time.Minute)), ptr(3)

@@ -149,6 +149,12 @@ func checkCommand(words []string) error {
 	return nil
 }
 
+// ownField are names that say what a field of the plan says: an image or a
+// network must not hide in the options (R21, R22).
+var ownField = map[string]string{
+	"image": "image", "template": "image", "imageref": "image", "templateref": "image", "image-ref": "image", "template-ref": "image", "network": "network",
+}
+
 func checkOptions(options map[string]string) error {
 	if len(options) > MaxOptions {
 		return bad("options", "there are %d; at most %d are possible", len(options), MaxOptions)
@@ -159,6 +165,9 @@ func checkOptions(options map[string]string) error {
 		total += len(k) + len(v)
 		if k == "" {
 			return bad("options", "a name is empty")
+		}
+		if field, ok := ownField[strings.ToLower(k)]; ok {
+			return bad("options."+k, "it has a field of its own: %s", field)
 		}
 		if err := checkText("options", k, MaxOptionName); err != nil {
 			return err

@@ -69,6 +69,11 @@ func TestHostileInputs(t *testing.T) {
 		{"spawn", spawn(`"command":[` + strings.TrimSuffix(strings.Repeat(`"`+strings.Repeat("a", 2000)+`",`, 17), ",") + `]`), "command"},
 		{"spawn", spawn(`"options":{"token":"hunter2"}`), "options.token"},
 		{"spawn", spawn(`"options":{"":"x"}`), "options"},
+		{"spawn", spawn(`"options":{"template":"minimal"}`), "options.template"}, // R21
+		{"spawn", spawn(`"options":{"Image-Ref":"oci:a"}`), "options.Image-Ref"}, // R21
+		{"spawn", spawn(`"options":{"network":"host"}`), "options.network"},      // R22
+		{"spawn", spawn(`"network":""`), "network"},                              // R22: null is the provider's default
+		{"spawn", spawn(`"network":"https://u:hunter2secret@net"`), "network"},   // R22: never a secret
 		{"spawn", spawn(`"options":{"` + strings.Repeat("k", MaxOptionName+1) + `":"x"}`), "options"},
 		{"spawn", spawn(`"options":{"region":"x","region":"y"}`), "options.region"},
 		{"extend", `{"name":"demo"}`, "by"},

@@ -65,7 +65,8 @@ type State struct {
 	Record      RecordState
 	Ref         string // bound only by an authenticated answer (R92)
 	VolumeID    string
-	Network     string
+	Network     string // as resolved for the plan; it never changes (R23)
+	Drift       string // the network that was last observed, while it is another one (R25)
 	Incarnation string
 	// Incarnations counts the machines behind this environment, from 1.
 	Incarnations int

@@ -191,8 +191,13 @@ func (s *State) observe(f events.Facts) {
 	if f.VolumeID != "" {
 		s.VolumeID = f.VolumeID
 	}
-	if f.Network != "" && s.Network == "" {
-		s.Network = f.Network // R23: never changed in place
+	if f.Network != "" {
+		s.Drift = ""
+		if s.Network == "" {
+			s.Network = f.Network // R23: never changed in place
+		} else if f.Network != s.Network {
+			s.Drift = f.Network // R25: told, and not taken over
+		}
 	}
 	on := s.seen(f)
 	if f.Incarnation != "" && f.Incarnation != s.Incarnation {

@@ -136,6 +136,9 @@ func sayInspection(w io.Writer, r commands.InspectResult, now time.Time) {
 	if r.ExitCode != nil {
 		kv = append(kv, "exit code", strconv.Itoa(*r.ExitCode))
 	}
+	if r.Drift != "" {
+		kv = append(kv, "network", "planned "+r.Environment.Network+", observed "+r.Drift)
+	}
 	if c := r.Custody; c != nil {
 		kv = append(kv, "process", strconv.Itoa(c.PID))
 	}

@@ -74,7 +74,7 @@ func New(cfg Config) (*Driver, error) {
 		Mode:           0o711, // passable for seats, whose user is another one; not listable
 		Captures:       []events.ProviderState{events.StateCreating, events.StateRunning, events.StatePaused, events.StateStopped},
 		MaxCheckpoints: MaxCheckpoints, MaxFiles: MaxFiles, CaptureExt: ".tar", ExportExt: ".tar",
-		Network: resolved, Provision: d.provision, Start: d.startOf, Checkpoint: d.checkpoint,
+		Network: resolved, Sees: network, Provision: d.provision, Start: d.startOf, Checkpoint: d.checkpoint,
 	})
 	if err != nil {
 		return nil, err

@@ -72,6 +72,23 @@ func resolved(p events.Plan) string {
 	return c.network
 }
 
+// network is the network of a running seat: a namespace of its own has none
+// but the loopback; else it is the one of its custodian, which is the host's.
+func network(id seatdir.Ident) string {
+	mine, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/net", id.Custodian.PID))
+	if err != nil {
+		return ""
+	}
+	its, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/net", id.Seat.PID))
+	switch {
+	case err != nil:
+		return ""
+	case its == mine:
+		return "host"
+	}
+	return "none"
+}
+
 // treeName is the name of an unpacked image in the images directory.
 func treeName(j *seatdir.Journal) string {
 	return fmt.Sprintf("%s-%d", strings.ReplaceAll(j.Digest, ":", "-"), j.IDBase)

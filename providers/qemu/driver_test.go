@@ -127,6 +127,35 @@ func TestJournalRules(t *testing.T) {
 	}
 }
 
+// The image is the plan's one reference, no option names one (R13, R21), and
+// the network that was reserved is not changed in place (R24).
+func TestPlansSayWhatTheyMean(t *testing.T) {
+	r := newRig(t)
+	for _, name := range []string{"template", "image", "kernel"} {
+		if _, err := choices(events.Plan{Options: map[string]string{name: Template}}); fault.CodeOf(err) != fault.BadRequest {
+			t.Errorf("option %s: %v", name, err)
+		}
+	}
+	for name, im := range map[string]events.Image{"none": {}, "no kind": {Reference: Template}, "no reference": {Kind: "template"}, "another": {Kind: "oci", Reference: "a"}} {
+		if _, err := r.d.DescribeImage(t.Context(), im); err == nil {
+			t.Errorf("image %s was described", name)
+		}
+	}
+	id := newID()
+	r.ids = append(r.ids, id)
+	op := r.op(id, events.VerbReserve)
+	op.Plan = plan("true")
+	if f := r.must(op); f.Network != "none" {
+		t.Errorf("the default is recorded as %q", f.Network)
+	}
+	change := r.op(id, events.VerbProvision)
+	change.Plan = op.Plan
+	change.Plan.Network = network("user")
+	if out := r.do(change); out.Kind != providers.Refused || out.Fault.Code != fault.FailedPrecondition {
+		t.Errorf("another network: %s %v", out.Kind, out.Fault)
+	}
+}
+
 // A supervisor that is told to start what its journal does not have starts
 // nothing.
 func TestASupervisorAsksTheJournal(t *testing.T) {

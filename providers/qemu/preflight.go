@@ -3,8 +3,10 @@
 package qemu
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"os"
 	"runtime"
 	"strconv"
 	"strings"
@@ -14,6 +16,7 @@ import (
 	"berth/events"
 	"berth/events/fault"
 	"berth/providers"
+	"berth/providers/process/seatdir"
 	"berth/providers/seat"
 )
 
@@ -77,6 +80,19 @@ func resolved(p events.Plan) string {
 		return ""
 	}
 	return c.network
+}
+
+// card is the network of a running machine, as its QEMU was started; empty if
+// that can't be told.
+func card(id seatdir.Ident) string {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", id.Seat.PID))
+	switch {
+	case err != nil || len(b) == 0:
+		return ""
+	case bytes.Contains(b, []byte("\x00-netdev\x00user,")):
+		return "user"
+	}
+	return "none"
 }
 
 func (c *choice) size(r events.Resources) error {

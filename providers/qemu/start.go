@@ -108,12 +108,12 @@ func (d *Driver) startOf(ctx context.Context, c *seat.Call) (any, error) {
 
 // hardware is the machine that a plan gets from what is packed.
 func hardware(f files, ch choice) machine.Hardware {
-	card := ch.network
-	if card == "none" {
-		card = ""
+	network := ch.network
+	if network == "none" {
+		network = ""
 	}
 	return machine.Hardware{
-		Network: card,
+		Network: network,
 		Machine: machine.Board, Accelerator: f.Accelerator, MemoryMiB: ch.memory, CPUs: ch.cpus, TSCKHz: f.TSCKHz,
 		KernelSHA: f.KernelSHA, InitSHA: f.InitSHA, Version: f.Version,
 	}

@@ -52,6 +52,9 @@ type Kind struct {
 	// Network is what a plan resolves to; the plan was accepted at the
 	// preflight, and never changes (R22-R24).
 	Network func(events.Plan) string
+	// Sees is the network that a running seat really has; empty: it can't be
+	// told (R25).
+	Sees func(seatdir.Ident) string
 	// Provision makes what a seat is started from. Done again after a crash, it
 	// begins from the start. What it learns it writes into the call's journal.
 	Provision func(context.Context, *Call) error

@@ -3,6 +3,7 @@
 package seat
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -85,7 +86,7 @@ func (d *Base) observe(ctx context.Context, dir seatdir.Dir, j *seatdir.Journal,
 		return f, err
 	}
 	f.ExpiresAt = dl.At
-	f.Network = d.kind.Network(j.Plan)
+	f.Network = d.networkOf(j)
 	if ended, err := exitFacts(dir, &f); ended || err != nil {
 		return f, err
 	}
@@ -98,6 +99,12 @@ func (d *Base) observe(ctx context.Context, dir seatdir.Dir, j *seatdir.Journal,
 		return f, nil
 	}
 	return d.observeSeat(ctx, dir, f, locked)
+}
+
+// networkOf is the network that was resolved at the reservation. A journal of
+// an earlier program has none; the plan then says the same.
+func (d *Base) networkOf(j *seatdir.Journal) string {
+	return cmp.Or(j.Network, d.kind.Network(j.Plan))
 }
 
 // exitFacts reads the exit proof, if there is one.
@@ -156,6 +163,9 @@ func (d *Base) observeSeat(ctx context.Context, dir seatdir.Dir, f events.Facts,
 	f.State = events.StateRunning
 	if resp.Frozen {
 		f.State = events.StatePaused
+	}
+	if seen := d.kind.Sees(id); seen != "" {
+		f.Network = seen // also when it is not the recorded one (R25)
 	}
 	f.Custody, f.Incarnation = &id.Custodian, custodian.Incarnation(id.Custodian)
 	// A start whose answer was lost is watched from its first observation on.

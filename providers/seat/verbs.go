@@ -27,6 +27,7 @@ func (c *Call) reserve(ctx context.Context) (events.Facts, error) {
 		return events.Facts{}, fault.New(fault.FailedPrecondition, "environment %s would be over before it begins", c.Op.Environment)
 	}
 	c.J.Alias, c.J.Ref, c.J.Plan, c.J.Phase = c.Op.Alias, c.d.Ref(c.Op.Environment), c.Op.Plan, seatdir.PhaseReserved
+	c.J.Network = c.d.kind.Network(c.Op.Plan)
 	if c.Op.Expires != nil {
 		at := events.MillisUTC(*c.Op.Expires)
 		c.J.Expires = &at
@@ -37,6 +38,10 @@ func (c *Call) reserve(ctx context.Context) (events.Facts, error) {
 // provision makes what the seat is started from. Done again after a crash, it
 // begins from the start.
 func (c *Call) provision(ctx context.Context) (events.Facts, error) {
+	if was, now := c.d.networkOf(c.J), c.d.kind.Network(c.Op.Plan); was != now {
+		return events.Facts{}, fault.New(fault.FailedPrecondition,
+			"environment %s was reserved with network %q, and a network is never changed in place; another one, %q, needs a new environment (R24)", c.Op.Environment, was, now)
+	}
 	if err := c.d.kind.Provision(ctx, c); err != nil {
 		return events.Facts{}, err
 	}

@@ -62,9 +62,10 @@ type Journal struct {
 	Writer      events.Writer        `json:"writer"` // the last one, with its highest epoch
 	Phase       Phase                `json:"phase"`
 	Plan        events.Plan          `json:"plan"`
-	Digest      string               `json:"digest,omitempty"` // of an OCI image, as unpacked
-	IDBase      int                  `json:"idBase,omitempty"` // host uid of the seat's root
-	Path        string               `json:"path,omitempty"`   // PATH of the image
+	Digest      string               `json:"digest,omitempty"`  // of an OCI image, as unpacked
+	IDBase      int                  `json:"idBase,omitempty"`  // host uid of the seat's root
+	Path        string               `json:"path,omitempty"`    // PATH of the image
+	Network     string               `json:"network,omitempty"` // as resolved at the reservation (R23)
 	Expires     *time.Time           `json:"expires,omitempty"`
 	Operations  []Entry              `json:"operations"`
 }
