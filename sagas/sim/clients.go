@@ -112,8 +112,7 @@ func (m *manager) accepts(b events.Boundary, e events.GoalAccepted) (goal.State,
 
 // begins accepts a new goal; false if nothing came of that.
 func (m *manager) begins(e events.GoalAccepted) (events.Boundary, goal.State, bool) {
-	b := events.GoalBoundary(caller, events.GoalID(fmt.Sprintf("goal-%d", m.s.n)))
-	m.s.n++
+	b := m.s.newGoal()
 	e.Fingerprint, e.Request, e.Holder = "f", json.RawMessage("1"), m.host.id
 	g, r, err := m.accepts(b, e)
 	if m.s.books.goals[b] != nil {

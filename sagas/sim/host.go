@@ -23,6 +23,7 @@ func (s *sim) boot(h *host) {
 		return
 	}
 	m := &manager{s: s, host: h, epoch: s.books.epochs[h.id] + 1, seats: map[events.Boundary]*entry{}, goals: map[events.Boundary]*goalEntry{}, about: map[events.Boundary][]events.Boundary{}}
+	s.fallBack()
 	pages := 64
 	if s.rng.IntN(4) == 0 {
 		pages = 2 // it forgets all the time

@@ -59,18 +59,20 @@ func (v *readers) save() {
 	v.saved = true
 }
 
-func (v *readers) restore() {
+// restore goes back to what was saved; false if nothing was.
+func (v *readers) restore() bool {
 	switch {
 	case v.saved:
 		views, err := projections.Load(v.path(), "sim", space)
 		if err != nil {
 			v.s.broke("%v", err)
-			return
+			return false
 		}
 		v.views = views
 	case v.snapshot != nil:
 		v.views = v.snapshot.Clone()
 	}
+	return v.saved || v.snapshot != nil
 }
 
 func (v *readers) path() string { return filepath.Join(v.s.o.Dir, "views") }

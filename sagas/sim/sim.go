@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -40,8 +41,11 @@ type Result struct {
 	WriteOffs int
 	Exports   int
 	Records   int
-	Digest    [32]byte // of every record, in order, and of every call
-	History   []string // only of a history that was told (Options.Tell)
+	// Of wide histories only:
+	ClockSteps  int
+	StaleStarts int
+	Digest      [32]byte // of every record, in order, and of every call
+	History     []string // only of a history that was told (Options.Tell)
 }
 
 // Options changes how a history is played. The zero value is the product as
@@ -64,6 +68,8 @@ type sim struct {
 	agenda  agenda
 	n       int
 	quiet   bool // nothing goes wrong any more
+	wide    bool
+	asked   [3]int // goals by caller, of a wide history
 	hosts   []*host
 	all     []*manager
 	turn    turn
@@ -89,13 +95,19 @@ func RunWith(seed uint64, o Options) (Result, error) {
 	s.books = newBooks(s)
 	s.readers = newReaders(s)
 	s.log.SetHooks(memory.Hooks{Before: s.before, After: s.stored})
-	for _, id := range hostIDs {
+	s.wide = isWide(seed)
+	hosts := hostIDs
+	if s.wide {
+		hosts = append(slices.Clip(hosts), wideHost)
+	}
+	for _, id := range hosts {
 		s.hosts = append(s.hosts, &host{id: id, staged: map[events.UID]bool{}})
 	}
 	for _, h := range s.hosts {
 		s.boot(h)
 	}
 	s.plan()
+	s.broaden()
 	s.play()
 	s.converged()
 	s.digest.Sum(s.result.Digest[:0])
@@ -238,9 +250,10 @@ func ctx() context.Context { return context.Background() }
 func (r *Result) Add(o Result) {
 	r.Steps, r.Lifetimes, r.Crashes, r.Records = r.Steps+o.Steps, r.Lifetimes+o.Lifetimes, r.Crashes+o.Crashes, r.Records+o.Records
 	r.Takeovers, r.WriteOffs, r.Exports = r.Takeovers+o.Takeovers, r.WriteOffs+o.WriteOffs, r.Exports+o.Exports
+	r.ClockSteps, r.StaleStarts = r.ClockSteps+o.ClockSteps, r.StaleStarts+o.StaleStarts
 }
 
 func (r Result) String() string {
-	return fmt.Sprintf("%d lifetimes, %d records, %d steps, %d crashes, %d seats taken over, %d written off, %d files exported",
-		r.Lifetimes, r.Records, r.Steps, r.Crashes, r.Takeovers, r.WriteOffs, r.Exports)
+	return fmt.Sprintf("%d lifetimes, %d records, %d steps, %d crashes, %d seats taken over, %d written off, %d files exported, %d clocks set, %d starts from an old snapshot",
+		r.Lifetimes, r.Records, r.Steps, r.Crashes, r.Takeovers, r.WriteOffs, r.Exports, r.ClockSteps, r.StaleStarts)
 }

@@ -25,19 +25,23 @@ type Failure struct {
 
 // Report is what a sweep of many seeds came to.
 type Report struct {
-	From      uint64    `json:"from"`
-	Seeds     int       `json:"seeds"` // played, each twice
-	Workers   int       `json:"workers"`
-	Seconds   float64   `json:"seconds"`
-	Lifetimes int       `json:"lifetimes"` // of one of the two
-	Records   int       `json:"records"`
-	Steps     int       `json:"steps"`
-	Crashes   int       `json:"crashes"`
-	Takeovers int       `json:"takeovers"`
-	WriteOffs int       `json:"writeOffs"`
-	Exports   int       `json:"exports"`
-	PerCore   float64   `json:"lifetimesPerSecondPerCore"` // of both
-	Failures  []Failure `json:"failures"`
+	From      uint64  `json:"from"`
+	Seeds     int     `json:"seeds"` // played, each twice
+	Workers   int     `json:"workers"`
+	Seconds   float64 `json:"seconds"`
+	Lifetimes int     `json:"lifetimes"` // of one of the two
+	Records   int     `json:"records"`
+	Steps     int     `json:"steps"`
+	Crashes   int     `json:"crashes"`
+	Takeovers int     `json:"takeovers"`
+	WriteOffs int     `json:"writeOffs"`
+	Exports   int     `json:"exports"`
+	// Of the wide histories: clocks that were set under a manager, and managers
+	// that began from an old snapshot.
+	ClockSteps  int       `json:"clockSteps"`
+	StaleStarts int       `json:"staleStarts"`
+	PerCore     float64   `json:"lifetimesPerSecondPerCore"` // of both
+	Failures    []Failure `json:"failures"`
 }
 
 // Sweep plays seeds from `from` on, each twice and compared, on that many
@@ -80,6 +84,7 @@ func Sweep(ctx context.Context, from uint64, seeds, workers int, progress func(d
 	r.Seconds = time.Since(began).Seconds()
 	r.Lifetimes, r.Records, r.Steps, r.Crashes = sum.Lifetimes, sum.Records, sum.Steps, sum.Crashes
 	r.Takeovers, r.WriteOffs, r.Exports = sum.Takeovers, sum.WriteOffs, sum.Exports
+	r.ClockSteps, r.StaleStarts = sum.ClockSteps, sum.StaleStarts
 	if r.Seconds > 0 {
 		r.PerCore = 2 * float64(r.Lifetimes) / r.Seconds / float64(workers)
 	}
