@@ -5,6 +5,7 @@ import (
 
 	"berth/aggregates"
 	"berth/aggregates/environment"
+	"berth/aggregates/slot"
 	"berth/events"
 	"berth/events/fault"
 	"berth/providers"
@@ -57,9 +58,25 @@ func Found(s aggregates.Seat, id events.OperationID, f providers.Finding, fresh 
 		e := events.OperationLanded{Environment: s.Environment.ID, Operation: id, Facts: f.Facts, Evidence: f.Evidence}
 		return append([]events.Event{e}, followUp(s, *op, f.Facts, fresh)...)
 	case providers.Excluded:
-		return []events.Event{events.OperationExcluded{Environment: s.Environment.ID, Operation: id, Evidence: f.Evidence}}
+		e := events.OperationExcluded{Environment: s.Environment.ID, Operation: id, Evidence: f.Evidence}
+		return append([]events.Event{e}, onceMore(s, *op, fresh)...)
 	}
 	return nil
+}
+
+// onceMore plans the step of an extension again, under a new id, that was
+// proved never to have happened: it had no effect, and what was asked for
+// still stands (R29). It gives up after MaxExcluded in a row, when the life is
+// ending, and when its end is as far away as was asked for already.
+func onceMore(s aggregates.Seat, op environment.Operation, fresh events.OperationID) []events.Event {
+	wanted := op.Arguments.Wanted
+	env := s.Environment
+	switch {
+	case op.Verb != events.VerbExtend, wanted == nil, s.Slot.Phase != slot.Active, env.Gone,
+		env.Deadline != nil && !env.Deadline.Before(*wanted), len(env.Queue) >= environment.MaxQueue, env.Unmoved(*wanted)+1 >= MaxExcluded:
+		return nil
+	}
+	return []events.Event{events.OperationPlanned{Environment: env.ID, Operation: fresh, Verb: events.VerbExtend, Arguments: events.Arguments{ExtendTo: wanted}, Goal: string(op.Goal)}}
 }
 
 // followUp is what the success of an operation means beside its facts: a

@@ -24,7 +24,7 @@ const (
 	RetryMost  = 15 * time.Second
 	// MaxExcluded is how many creates of one lifecycle may be proved never to
 	// land before the spawn fails. Trying again under a new id is safe only
-	// because of the proof.
+	// because of the proof. It bounds the tries of one step of an extension too.
 	MaxExcluded = 3
 	// MaxThrottled is how many creates of one lifecycle a provider may put off
 	// before the spawn fails.

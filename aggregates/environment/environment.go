@@ -125,14 +125,15 @@ func (s *State) find(id events.OperationID) (Operation, bool) {
 
 // Outcome is the operation of that id, or, for an extension that is done in
 // bounded steps, the newest step towards the same end (R29): only that one
-// says whether what was asked for is done.
+// says whether what was asked for is done. A step that was proved never to
+// have happened is followed by another try of it.
 func (s State) Outcome(id events.OperationID) (Operation, bool) {
 	op, ok := s.Find(id)
-	if !ok || op.Verb != events.VerbExtend || !op.Succeeded() || op.Arguments.Wanted == nil {
+	if !ok || op.Verb != events.VerbExtend || !op.Succeeded() && op.Phase != Excluded || op.Arguments.Wanted == nil {
 		return op, ok
 	}
 	wanted := *op.Arguments.Wanted
-	if s.Deadline != nil && !s.Deadline.Before(wanted) {
+	if op.Succeeded() && s.Deadline != nil && !s.Deadline.Before(wanted) {
 		return op, true
 	}
 	var steps []Operation
@@ -149,6 +150,22 @@ func (s State) Outcome(id events.OperationID) (Operation, bool) {
 		}
 	}
 	return op, true
+}
+
+// Unmoved is how many steps towards that deadline were proved never to have
+// happened since one of them was done, as far as the journal keeps them.
+func (s State) Unmoved(wanted time.Time) int {
+	n := 0
+	for _, o := range slices.Backward(s.Done) {
+		switch {
+		case o.Verb != events.VerbExtend || !towards(*o, wanted):
+		case o.Phase != Excluded:
+			return n
+		default:
+			n++
+		}
+	}
+	return n
 }
 
 // towards says that a step of an extension, planned or dispatched, leads to

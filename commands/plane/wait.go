@@ -91,8 +91,26 @@ func lookName(v *projections.Views, owner events.Owner, in commands.WaitInput, o
 	if d := seat.Environment.Deadline; d != nil {
 		out.Deadline = rfc3339(*d)
 	}
-	out.Operation = &projections.OperationView{ID: events.OperationID(in.Operation), Verb: op.Verb, State: op.Phase, At: op.At.UnixMilli(), Stuck: op.Stuck, Fault: op.Fault}
+	out.Operation = &projections.OperationView{ID: events.OperationID(in.Operation), Verb: op.Verb, State: op.Phase, At: op.At.UnixMilli(), Stuck: op.Stuck, Fault: halfway(seat, events.OperationID(in.Operation), op)}
 	return op.Phase != environment.Planned && !op.Open()
+}
+
+// halfway is the fault of what was waited for. Of an extension whose first
+// steps were done and a later one was not, it says how far it came: something
+// was executed (R29).
+func halfway(seat aggregates.Seat, id events.OperationID, last environment.Operation) *fault.Error {
+	env := seat.Environment
+	first, ok := env.Find(id)
+	failed := last.Phase == environment.Refused || last.Phase == environment.Excluded
+	if !ok || !failed || last.ID == id || !first.Succeeded() || env.Deadline == nil {
+		return last.Fault
+	}
+	why := "it was proved that this never will be"
+	if last.Fault != nil {
+		why = last.Fault.Message
+	}
+	return fault.New(fault.FailedPrecondition, "%s was extended only until %s; the next step was not done: %s", seat.Alias, rfc3339(*env.Deadline), why).
+		WithOutcome(fault.Executed).WithHint("ask again for the rest")
 }
 
 // ended is the status of a life that is over: the newest of the name, or that

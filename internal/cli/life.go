@@ -126,7 +126,7 @@ func awaitWrite(ctx context.Context, l *link, what string, until []aggregates.St
 	switch {
 	case op == nil || op.ID != r.Operation:
 		return stopped(what, until, r)
-	case op.State == environment.Refused && op.Fault != nil:
+	case (op.State == environment.Refused || op.State == environment.Excluded) && op.Fault != nil:
 		return op.Fault
 	case op.State == environment.Excluded:
 		return fault.New(fault.FailedPrecondition, "%s of %s was not done: it is proved that it never will be", what, r.Name).WithHint("you may ask again")
