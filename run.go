@@ -76,13 +76,7 @@ func (m *Manager) takeUp(ctx context.Context) {
 			seats = append(seats, s)
 			return true
 		})
-		for _, g := range v.Goals(true) {
-			// An uncertain one is settled when it is known what became of it
-			// (decision 14).
-			if !g.State.State.Terminal() || g.State.State == events.GoalUncertain && g.Settled == nil {
-				more = append(more, g.Boundary)
-			}
-		}
+		more = v.Unfinished()
 		for _, e := range v.WrittenOff() {
 			more = append(more, events.EnvironmentBoundary(e.ID))
 		}

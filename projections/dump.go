@@ -26,6 +26,7 @@ type dump struct {
 	Ended       map[events.Boundary]*goal.State
 	Order       []events.Boundary
 	Ends        map[events.GoalState]uint64
+	Unsettled   []events.Boundary
 	Recent      recent
 	Hosts       []hostDump
 	Meters      []meterDump
@@ -54,7 +55,7 @@ type liveDump struct {
 
 func (v *Views) dump() dump {
 	d := dump{Newest: v.newest, Counts: v.counts, Words: v.retired.words.values, Sizes: v.retired.sizes.values, Caps: v.retired.caps.values, WrittenOff: v.writtenOff, Open: v.goals.open,
-		Ended: v.goals.ended, Order: v.goals.order, Ends: v.goals.count, Quarantined: v.Quarantined(), Losses: v.losses, Recent: v.recent}
+		Ended: v.goals.ended, Order: v.goals.order, Ends: v.goals.count, Unsettled: v.goals.unsettled, Quarantined: v.Quarantined(), Losses: v.losses, Recent: v.recent}
 	for _, h := range v.instances {
 		d.Hosts = append(d.Hosts, hostDump{State: h.state, Held: h.held, Signed: h.signed})
 	}
@@ -84,7 +85,7 @@ func (v *Views) restore(d dump) error {
 	for s, n := range d.Ends {
 		v.goals.count[s] = n
 	}
-	v.goals.order = d.Order
+	v.goals.order, v.goals.unsettled = d.Order, d.Unsettled
 	for _, h := range d.Hosts {
 		v.instances[h.State.ID] = &host{state: h.State, held: h.Held, signed: h.Signed}
 		if h.Held == nil {

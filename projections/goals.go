@@ -13,6 +13,10 @@ import (
 // answered by loading their boundary, which answers for ever.
 const MaxEndedGoals = 1024
 
+// MaxUnsettled is how many ended goals are remembered, by name alone, because
+// what became of them is not known yet; beyond it the oldest is given up.
+const MaxUnsettled = 1 << 16
+
 // Goal is one goal with where it is.
 type Goal struct {
 	Boundary events.Boundary
@@ -24,6 +28,9 @@ type goals struct {
 	ended map[events.Boundary]*goal.State
 	order []events.Boundary // of ended, oldest first
 	count map[events.GoalState]uint64
+	// unsettled are the ended ones that wait for a settlement (decision 14),
+	// however long ago they ended, oldest first.
+	unsettled []events.Boundary
 }
 
 func newGoals() goals {
@@ -31,6 +38,9 @@ func newGoals() goals {
 }
 
 func (g *goals) fold(r events.Record) {
+	if settles(r) {
+		g.unsettled = slices.DeleteFunc(g.unsettled, func(b events.Boundary) bool { return b == r.Boundary })
+	}
 	s, isOpen := g.open[r.Boundary]
 	if !isOpen {
 		s = g.ended[r.Boundary]
@@ -66,10 +76,39 @@ func (g *goals) end(b events.Boundary, s *goal.State) {
 	g.count[s.State]++
 	g.ended[b] = s
 	g.order = append(g.order, b)
+	if s.Unsettled() {
+		if g.unsettled = append(g.unsettled, b); len(g.unsettled) > MaxUnsettled {
+			g.unsettled = g.unsettled[1:]
+		}
+	}
 	if len(g.order) > MaxEndedGoals {
 		delete(g.ended, g.order[0])
 		g.order = g.order[1:]
 	}
+}
+
+func settles(r events.Record) bool {
+	return slices.ContainsFunc(r.Events, func(e events.Event) bool { _, ok := e.(events.GoalSettled); return ok })
+}
+
+// Unfinished lists the goals for which something is left to do: the open ones
+// by boundary, and after them those that ended uncertain and are not settled,
+// however many goals have ended since, oldest first.
+func (v *Views) Unfinished() []events.Boundary {
+	out := slices.Sorted(maps.Keys(v.goals.open))
+	return append(out, v.goals.unsettled...)
+}
+
+// GoalsAbout lists the open goals that are about a name.
+func (v *Views) GoalsAbout(owner events.Owner, alias events.Alias) []events.Boundary {
+	var out []events.Boundary
+	for b, s := range v.goals.open {
+		if s.Allocated.Owner == owner && s.Allocated.Name == alias {
+			out = append(out, b)
+		}
+	}
+	slices.Sort(out)
+	return out
 }
 
 // Goal is the goal of a boundary, open or among the newest ended. One that is

@@ -41,6 +41,11 @@ func (v *Views) otherRecords(yield func(string, any) bool) {
 			return
 		}
 	}
+	for _, b := range v.goals.unsettled {
+		if !yield("unsettled."+string(b), true) {
+			return
+		}
+	}
 	for s, n := range v.goals.count {
 		if !yield("goals."+string(s), n) {
 			return

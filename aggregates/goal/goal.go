@@ -171,6 +171,13 @@ func (s State) Settle(state events.GoalState, why *fault.Error, result json.RawM
 	return []events.Event{events.GoalSettled{State: state, Fault: why, Result: result}}
 }
 
+// Unsettled says that the goal ended uncertain and may still be settled
+// (decision 14). One that ended so because nothing is kept of what it was about
+// (expired) never will be.
+func (s State) Unsettled() bool {
+	return s.State == events.GoalUncertain && s.Settled == nil && (s.Fault == nil || s.Fault.Code != fault.Expired)
+}
+
 // Answer is what the acceptance of a spawn promised, as its result.
 func (s State) Answer() json.RawMessage {
 	b, err := json.Marshal(s.Allocated)
