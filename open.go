@@ -199,9 +199,19 @@ func (m *Manager) openEngine(context.Context) error {
 	m.engine = sagas.NewEngine(sagas.Options{
 		Log: m.commits(), Shelf: m.shelf, Drivers: m.drivers, Self: m.writer, Caller: m.dir.Identity.Caller, IDs: m.ids,
 		Now: m.clock.Now, Jitter: rand.Float64, MaterialDir: m.dir.File(materialDir), ExportsDir: m.dir.File(exportsDir),
-		Logger: m.logger, CheckEpoch: m.fence.Check, Continue: m.plane.Continue, Hook: m.opts.Hook,
+		Logger: m.logger, CheckEpoch: m.fence.Check, Continue: m.plane.Continue, About: m.goalsAbout, Hook: m.opts.Hook,
 	})
 	return nil
+}
+
+// goalsAbout lists the open goals about a seat, as far as the views are.
+func (m *Manager) goalsAbout(b events.Boundary) (out []events.Boundary) {
+	owner, alias, ok := b.Seat()
+	if !ok {
+		return nil
+	}
+	m.runner.Read(func(v *projections.Views) { out = v.GoalsAbout(owner, alias) })
+	return out
 }
 
 // serve begins to answer commands.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -58,7 +59,11 @@ type Options struct {
 	// come any more. It must be idempotent. Nil: nobody claims, and the engine
 	// expires such a goal itself.
 	Continue func(ctx context.Context, b events.Boundary, g goal.State) error
-	Hook     Hook
+	// About lists the goals that are not ended and about a seat, whoever
+	// accepted them; it is asked when a seat comes from another instance. Nil:
+	// only those are taken over that the seat itself names.
+	About func(seat events.Boundary) []events.Boundary
+	Hook  Hook
 }
 
 // Engine runs the sagas of the seats that one instance holds. It has no
@@ -171,9 +176,14 @@ func (e *Engine) Absorb(r events.Record) {
 	ent := e.entries[r.Boundary]
 	if ent == nil {
 		if !e.mine(r) {
+			e.touch(r.Boundary) // a goal of ours may be about a seat of somebody else
 			return
 		}
 		ent = e.entry(r.Boundary)
+		if moved(r) {
+			// Nobody here has looked at it, and its goals are another's.
+			ent.observe, ent.adopt, ent.inherits = true, true, true
+		}
 	}
 	if ent.kind == events.KindGoal {
 		e.absorbGoal(ent, r)
@@ -203,6 +213,11 @@ func (e *Engine) mine(r events.Record) bool {
 		}
 	}
 	return false
+}
+
+// moved says that the record gives a seat to another instance or epoch.
+func moved(r events.Record) bool {
+	return slices.ContainsFunc(r.Events, func(ev events.Event) bool { _, ok := ev.(events.SlotTakenOver); return ok })
 }
 
 // Stats is what the engine is busy with.

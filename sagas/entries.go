@@ -18,6 +18,7 @@ type entry struct {
 	try      Try // Count and Next; the rest is below
 	observe  bool
 	adopt    bool // observe by the driver's Adopter, once
+	inherits bool // its goals are to be taken over with it
 	inFlight bool // a call runs for it
 	inbox    []input
 

@@ -53,7 +53,7 @@ func (e *Engine) stepGoal(ent *entry) {
 	var r events.Record
 	if err == nil && g.Broken == nil {
 		g, r, err = e.o.Shelf.goals.decide(e.calls, ent.at, meta, true, func(g goalPage) ([]events.Event, error) {
-			if g.Broken != nil || g.State.Holder != e.o.Self.Instance {
+			if g.Broken != nil || !e.answers(g.State, seat) {
 				return nil, nil
 			}
 			var es []events.Event
@@ -98,7 +98,7 @@ func (e *Engine) keepGoal(ent *entry, g goalPage, seq uint64, seat aggregates.Se
 	}
 	s := g.State
 	over := s.State.Terminal() && (s.State != events.GoalUncertain || s.Settled != nil || ended(s, seat))
-	if g.Broken != nil || s.State == goal.None || s.Holder != e.o.Self.Instance || over {
+	if g.Broken != nil || s.State == goal.None || !e.answers(s, seat) || over {
 		e.forget(ent)
 		return
 	}
@@ -114,6 +114,44 @@ func (e *Engine) keepGoal(ent *entry, g goalPage, seq uint64, seat aggregates.Se
 	}
 	if at.After(e.o.Now()) {
 		e.wakeAt(ent, at)
+	}
+}
+
+// answers says that this instance ends the goal: it accepted it, or it holds
+// (or was the last to hold) the seat that the goal is about, whose holder may
+// be dead (decision 11). Where both do, the first terminal wins.
+func (e *Engine) answers(g goal.State, s aggregates.Seat) bool {
+	self := e.o.Self.Instance
+	return g.Holder == self || s.Slot.Holder == self && means(g, s)
+}
+
+// goalsOf are the goals that a seat names.
+func goalsOf(s aggregates.Seat) []events.Boundary {
+	env := s.Environment
+	out := []events.Boundary{s.Slot.Goal}
+	if env.Operation != nil {
+		out = append(out, env.Operation.Goal)
+	}
+	for _, o := range env.Queue {
+		out = append(out, o.Goal)
+	}
+	for _, o := range env.Done {
+		out = append(out, o.Goal)
+	}
+	return slices.DeleteFunc(out, func(b events.Boundary) bool { return b == "" })
+}
+
+// inherit takes up the goals of a seat that came from another instance: those
+// that it names, and those that are accepted and not yet on it.
+func (e *Engine) inherit(seat events.Boundary, named []events.Boundary) {
+	if named == nil {
+		return
+	}
+	if e.o.About != nil {
+		named = append(named, e.o.About(seat)...)
+	}
+	for _, b := range named {
+		e.Resume(b)
 	}
 }
 

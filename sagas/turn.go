@@ -39,7 +39,8 @@ type turn struct {
 	action  Action
 	seat    aggregates.Seat // as it will be
 	call    providers.Operation
-	settled bool // nothing is left to do here, ever
+	settled bool              // nothing is left to do here, ever
+	goals   []events.Boundary // of a seat that came from another instance
 }
 
 // stepSeat makes one decision on a seat and begins what it leads to.
@@ -57,6 +58,7 @@ func (e *Engine) stepSeat(ent *entry) {
 		t.action = Action{Kind: Idle}
 	}
 	e.keep(ent, t, seat, r)
+	e.inherit(ent.at, t.goals)
 	e.act(ent, t)
 }
 
@@ -224,6 +226,10 @@ func (e *Engine) keep(ent *entry, t *turn, seat aggregates.Seat, r events.Record
 	}
 	e.remember(ent, seat)
 	t.settled = !e.holds(ent, seat)
+	if ent.inherits && !t.settled {
+		ent.inherits = false
+		t.goals = goalsOf(seat)
+	}
 }
 
 // holds says that this instance may still have something to do for the seat.
