@@ -28,9 +28,9 @@ const (
 )
 
 // Client calls the managers of one space as one caller. It is safe for
-// concurrent use and does not own the connection.
+// concurrent use. It does not own the connection, unless Redial is called.
 type Client struct {
-	nc     *nats.Conn
+	line   line
 	space  events.Space
 	caller events.Caller
 	ids    events.IDs
@@ -38,7 +38,7 @@ type Client struct {
 
 // Connect makes a client on a connection. It sends nothing.
 func Connect(nc *nats.Conn, space events.Space, caller events.Caller) *Client {
-	return &Client{nc: nc, space: space, caller: caller, ids: ids.New()}
+	return &Client{line: line{nc: nc}, space: space, caller: caller, ids: ids.New()}
 }
 
 // Caller is who the client calls as.
@@ -219,8 +219,20 @@ func (c *Client) send(ctx context.Context, row *commands.Contract, s settings, b
 	if err := ctx.Err(); err != nil {
 		return commands.Reply{}, fault.New(fault.DeadlineExceeded, "%s was not sent: the time is over", row.Name).WithOutcome(fault.NotExecuted)
 	}
-	got, err := c.nc.RequestMsgWithContext(ctx, m)
+	nc := c.line.conn()
+	if c.line.again != nil && row.Kind == commands.Read {
+		if !nc.IsConnected() {
+			return commands.Reply{}, silence(row, nats.ErrConnectionClosed)
+		}
+		var stop context.CancelFunc
+		ctx, stop = c.line.whileUp(ctx, nc)
+		defer stop()
+	}
+	got, err := nc.RequestMsgWithContext(ctx, m)
 	if err != nil {
+		if cause := context.Cause(ctx); cause == nats.ErrConnectionClosed {
+			err = cause
+		}
 		return commands.Reply{}, silence(row, err)
 	}
 	return read(row, got.Data)

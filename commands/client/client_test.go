@@ -262,6 +262,17 @@ func TestBoundedHandlers(t *testing.T) {
 		done <- err
 	}()
 	<-h.entered
+	// Those who wait have a limit of their own, and a read that waits for
+	// nothing does not count for it.
+	_, err = client.Call(ctx, m.client, commands.Events, commands.EventsInput{From: 1, Wait: "30s"})
+	refused(t, "a second that waits", err, fault.ResourceExhausted, fault.NotExecuted)
+	if !strings.Contains(err.Error(), "keeps waiting 1") {
+		t.Errorf("it is refused with %v", err)
+	}
+	_, err = client.Call(ctx, m.client, commands.Events, commands.EventsInput{From: 1})
+	if err == nil || strings.Contains(err.Error(), "keeps waiting") {
+		t.Errorf("a plain read while acting is full: %v", err)
+	}
 	close(h.release)
 	for range 3 {
 		if err := <-done; err != nil {

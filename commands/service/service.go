@@ -171,8 +171,9 @@ func (s *Service) receive(m *nats.Msg) {
 		return
 	}
 	slots, ctx := s.acting, s.ctx
-	if waits(a.Command) {
-		slots, ctx = s.waiting, s.patient
+	doing := "handles"
+	if waits(a.Command, payload) {
+		slots, ctx, doing = s.waiting, s.patient, "keeps waiting"
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -184,7 +185,7 @@ func (s *Service) receive(m *nats.Msg) {
 	case slots <- struct{}{}:
 	default:
 		s.counts.busy.Add(1)
-		s.reply(to, refusal(fault.New(fault.ResourceExhausted, "the manager handles %d requests at once, which is the limit; try again", cap(slots))))
+		s.reply(to, refusal(fault.New(fault.ResourceExhausted, "the manager %s %d requests at once, which is the limit; try again", doing, cap(slots))))
 		return
 	}
 	s.run(func() {
@@ -227,7 +228,23 @@ func (s *Service) run(job func()) {
 	})
 }
 
-func waits(command string) bool { return command == "wait" || command == "events" || command == "logs" }
+// waits says that a request only waits for something to happen. A page of the
+// log or of a seat's output waits if it says so; one that does not is a plain
+// read, which people who watch can't keep from being answered.
+func waits(command string, payload []byte) bool {
+	switch command {
+	case "wait":
+		return true
+	case "events", "logs":
+		var r struct {
+			Input struct {
+				Wait string `json:"wait"`
+			} `json:"input"`
+		}
+		return json.Unmarshal(payload, &r) != nil || r.Input.Wait != ""
+	}
+	return false
+}
 
 func refusal(e *fault.Error) commands.Reply { return commands.Reply{Error: e} }
 

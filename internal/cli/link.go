@@ -35,7 +35,11 @@ func (a *app) open(ctx context.Context) (*link, error) {
 			p.caller = st.Caller
 		}
 	}
-	return &link{client.Connect(p.conn, p.space, p.caller), p.conn.Close}, nil
+	c := client.Connect(p.conn, p.space, p.caller)
+	if p.again != nil {
+		c.Redial(p.again)
+	}
+	return &link{c, c.Close}, nil
 }
 
 // bounded is the context of one command: --timeout bounds it.

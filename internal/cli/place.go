@@ -2,8 +2,10 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -42,6 +44,8 @@ type place struct {
 	conn   *nats.Conn
 	space  events.Space
 	caller events.Caller // zero: the manager has to be asked
+	// again finds the manager that came after, which may be elsewhere.
+	again func(old *nats.Conn) (*nats.Conn, error)
 }
 
 // reach connects to a manager's server: --server, then --context, then --data,
@@ -163,7 +167,26 @@ func (a *app) dialData(p place) (place, error) {
 	if a.space == "" {
 		p.space = e.Space
 	}
+	p.again = func(old *nats.Conn) (*nats.Conn, error) { return a.dialAgain(dir, old) }
 	return p, nil
+}
+
+// dialAgain connects to the manager that a data directory has now. One that
+// was not restarted elsewhere is left to the connection's own tries, as long
+// as it makes them.
+func (a *app) dialAgain(dir string, old *nats.Conn) (*nats.Conn, error) {
+	e, err := berth.ReadEndpoint(dir)
+	if err != nil {
+		return nil, err
+	}
+	if !old.IsClosed() && slices.ContainsFunc(old.Servers(), func(s string) bool { return sameServer(s, e.NATS) }) {
+		return nil, fault.New(fault.Unavailable, "the manager of %s has not come back", dir)
+	}
+	nc, err := a.dial(e.NATS)
+	if err == nil {
+		fmt.Fprintf(a.Stderr, "the manager was restarted and is at %s now: going on\n", e.NATS)
+	}
+	return nc, err
 }
 
 // recognise takes the caller from the default data directory's endpoint, if
