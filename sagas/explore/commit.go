@@ -115,8 +115,8 @@ func (w *world) tell(l *life, g *goal.State, es ...events.Event) error {
 			return w.broken("2.6", "%s is appended to a goal that is %s", e.EventType(), was.State)
 		case isEnd && ended.State == events.GoalUncertain && w.now().Before(was.Ready):
 			return w.broken("decision 14", "a goal is uncertain before its readiness deadline")
-		case isEnd && ended.State == events.GoalSucceeded && g == &l.goal && !l.ran:
-			return w.broken("H11", "the goal succeeded and the seat never ran")
+		case isEnd && ended.State == events.GoalSucceeded && g == &l.goal && !l.ran && !(w.left.Reserved && l.truth != ""):
+			return w.broken("H11", "the goal succeeded and the seat never was where it was to be")
 		case isEnd && ended.State == events.GoalExpired && w.now().Before(was.Ready):
 			return w.broken("2.6", "a goal expired before its readiness deadline")
 		}

@@ -23,6 +23,7 @@ var (
 // table and every step.
 var sample = []Budget{
 	{Faults: 1}, {Crashes: 1}, {Commands: 1}, {Changes: 1}, {Commands: 1, Poor: true},
+	{Commands: 2, Reserved: true, Prompt: true, Only: "provision, start, cancel"},
 	{Faults: 3, Prompt: true}, {Commands: 2, Prompt: true, Only: "pause, resume"}, {Changes: 2, Prompt: true}, {Lives: 1, Prompt: true},
 	{Commands: 1, Changes: 1, Prompt: true, Only: "pause, checkpoint"}, {Faults: 1, Commands: 1, Lives: 1, Prompt: true, Brief: true, Only: "write-off"}, {Faults: 1, Commands: 2, Prompt: true, Only: "cancel, checkpoint, write-off"},
 }
@@ -33,6 +34,7 @@ var whole = []Budget{
 	{Crashes: 1, Commands: 1}, {Crashes: 1, Changes: 1}, {Faults: 1, Changes: 1}, {Commands: 2, Changes: 1},
 	{Faults: 1, Commands: 1, Changes: 1}, {Faults: 1, Crashes: 1, Commands: 1, Prompt: true}, {Commands: 1, Lives: 1}, {Crashes: 1, Lives: 1},
 	{Faults: 1, Lives: 1}, {Faults: 1, Commands: 2, Lives: 1, Prompt: true, Brief: true}, {Faults: 1, Commands: 2, Poor: true},
+	{Faults: 1, Commands: 1, Reserved: true}, {Commands: 2, Reserved: true}, {Crashes: 1, Commands: 1, Reserved: true, Prompt: true},
 }
 
 const limit = 3_000_000 // most states of one walk
@@ -90,11 +92,11 @@ func must(t *testing.T, b Budget) Report {
 	t.Log(r)
 	switch {
 	case err != nil:
-		t.Errorf("%+v: %v", b, err)
+		t.Errorf("%v: %v", b, err)
 	case r.Ends == 0:
-		t.Errorf("%+v: no life came to its end", b)
+		t.Errorf("%v: no life came to its end", b)
 	case !r.Complete:
-		t.Errorf("%+v: the walk is larger than its limit: raise the limit or lower the budget", b)
+		t.Errorf("%v: the walk is larger than its limit: raise the limit or lower the budget", b)
 	}
 	return r
 }
@@ -166,10 +168,10 @@ func TestNamesAreIndependent(t *testing.T) {
 	for _, b := range []Budget{{}, {Crashes: 1}} {
 		r, err := Pair(Product(), b, most)
 		if t.Logf("two names, to at most %d states: %s", most, r); err != nil {
-			t.Errorf("%+v: %v", b, err)
+			t.Errorf("%v: %v", b, err)
 		}
 		if r.Checks["independence"] == 0 {
-			t.Errorf("%+v: nothing was compared", b)
+			t.Errorf("%v: nothing was compared", b)
 		}
 	}
 }

@@ -38,7 +38,7 @@ var Laws = []Law{
 	{"R61", "a lifecycle uid never returns"},
 	{"R67", "a record is stopped only by proof"},
 	{"R92", "a reference is bound only when something was created"},
-	{"H11", "a spawn that succeeded has run"},
+	{"H11", "a spawn that succeeded has run, a reservation that succeeded was made"},
 	{"H12", "what is uncertain is asked about under its own id"},
 	{"H16", "an end stops the seat, then revokes, then destroys"},
 	{"scenario 6", "the second answer for an operation decides nothing"},

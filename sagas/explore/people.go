@@ -30,6 +30,10 @@ func (m *mover) people() {
 	}
 	m.ask("retire", func(w *world) ([]events.Event, error) { return w.seat.Retire(w.seat.Slot.UID, "retired", 0) })
 	m.writeOff(n)
+	if w.left.Reserved {
+		m.ask("provision", func(w *world) ([]events.Event, error) { return w.seat.Advance(events.TargetProvisioned) })
+		m.ask("start", func(w *world) ([]events.Event, error) { return w.seat.Advance(events.TargetRunning) })
+	}
 	until := moments[w.base].Add(longer)
 	for _, p := range []events.OperationPlanned{
 		{Verb: events.VerbPause}, {Verb: events.VerbResume}, {Verb: events.VerbCheckpoint, Arguments: events.Arguments{CheckpointID: "c"}},

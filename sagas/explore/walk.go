@@ -25,7 +25,7 @@ type Report struct {
 
 // String is one line for a log.
 func (r Report) String() string {
-	return fmt.Sprintf("%+v: %d states, %d transitions, %d ends, depth %d, complete=%v", r.Budget, r.States, r.Transitions, r.Ends, r.Depth, r.Complete)
+	return fmt.Sprintf("%v: %d states, %d transitions, %d ends, depth %d, complete=%v", r.Budget, r.States, r.Transitions, r.Ends, r.Depth, r.Complete)
 }
 
 // node is how a state was reached first.

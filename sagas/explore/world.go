@@ -3,6 +3,7 @@ package explore
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"berth/aggregates"
@@ -27,8 +28,36 @@ type Budget struct {
 	Brief bool
 	// Only names what may be asked, if not everything.
 	Only string
+	// Reserved has the first command ask for a reservation only: the rest of
+	// the way is asked for in parts.
+	Reserved bool
 	// Poor says that the provider has no capability at all.
 	Poor bool
+}
+
+// String says the bound: what there is of each on one path.
+func (b Budget) String() string {
+	var out []string
+	for _, n := range []struct {
+		of   string
+		most int
+	}{{"faults", b.Faults}, {"crashes", b.Crashes}, {"commands", b.Commands}, {"changes", b.Changes}, {"further lives", b.Lives}} {
+		if n.most > 0 {
+			out = append(out, fmt.Sprintf("%s %d", n.of, n.most))
+		}
+	}
+	for _, f := range []struct {
+		of string
+		is bool
+	}{{"prompt", b.Prompt}, {"brief", b.Brief}, {"reserved", b.Reserved}, {"poor", b.Poor}, {"only " + b.Only, b.Only != ""}} {
+		if f.is {
+			out = append(out, f.of)
+		}
+	}
+	if len(out) == 0 {
+		return "{nothing goes wrong}"
+	}
+	return "{" + strings.Join(out, ", ") + "}"
 }
 
 // instances are the two whose managers act.
@@ -150,11 +179,14 @@ func (w *world) accept(n int) error {
 
 // claimOf is the second commit of a spawn.
 func (w *world) claimOf(l *life) aggregates.Claim {
-	deadline := l.goal.AcceptedAt.Add(lifetime)
+	deadline, target := l.goal.AcceptedAt.Add(lifetime), events.TargetRunning
+	if w.left.Reserved {
+		target = events.TargetReserved
+	}
 	return aggregates.Claim{
 		UID: l.uid, Environment: l.environment, Activation: events.OperationID("activate-" + string(l.uid)),
 		Goal: l.boundary, Holder: w.self.Instance, Plan: events.Plan{Provider: "drill", Lifetime: lifetime},
-		Target: events.TargetRunning, Deadline: &deadline, Ready: l.goal.Ready,
+		Target: target, Deadline: &deadline, Ready: l.goal.Ready,
 	}
 }
 
