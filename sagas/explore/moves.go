@@ -246,7 +246,11 @@ func (w *world) dispatch(n int, heir bool, by events.Writer, seen uint64, a saga
 	if !ok {
 		return w.broken("law 1", "a provider is called and the log does not say so")
 	}
-	if !w.r.Takes(seen, w.record(n).Sequence) {
+	at := w.seat
+	if heir {
+		at = w.lives[n].heir
+	}
+	if !w.r.Takes(seen, at.Sequence) {
 		return errMoved
 	}
 	if c := w.lives[n].call; c != nil {
@@ -257,7 +261,10 @@ func (w *world) dispatch(n int, heir bool, by events.Writer, seen uint64, a saga
 	if err := w.commit(n, heir, by, seen, a.Events...); err != nil {
 		return err
 	}
-	if op := w.record(n).Environment.Operation; op == nil || op.ID != intent.Operation {
+	if at = w.seat; heir {
+		at = w.lives[n].heir
+	}
+	if op := at.Environment.Operation; op == nil || op.ID != intent.Operation {
 		return w.broken("law 1", "%s is called and is not the open operation", intent.Verb)
 	}
 	w.edit(n).call = &call{id: intent.Operation, verb: intent.Verb, args: intent.Arguments, asker: who}

@@ -92,7 +92,7 @@ func (r *rules) strange(w *world, es []events.Event) error {
 		case events.SlotClaimed, events.HeadActivated:
 			continue
 		}
-		if after := r.stranger.With(w.meta(), e); !reflect.DeepEqual(after, *r.stranger) {
+		if after := r.Fold(*r.stranger, w.meta(), e); !reflect.DeepEqual(after, *r.stranger) {
 			return w.broken("independence", "%s of one name changes another", e.EventType())
 		}
 	}

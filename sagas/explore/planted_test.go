@@ -309,7 +309,7 @@ var planted = []struct {
 // each law has a fault that breaks it, and is told with its number and the
 // conversation that leads there.
 func TestPlantedFaultsAreFound(t *testing.T) {
-	covered := map[string]bool{"independence": true}
+	covered := map[string]bool{"independence": true} // TestNamesThatMeddleAreFound
 	for _, p := range planted {
 		covered[p.law] = true
 		_, err := Walk(p.core, p.budget, 60_000)
@@ -326,5 +326,21 @@ func TestPlantedFaultsAreFound(t *testing.T) {
 		if !covered[l.Number] {
 			t.Errorf("no fault is planted for %s: %s", l.Number, l.Text)
 		}
+	}
+}
+
+// A walk of two names finds an event of one that changes the other.
+func TestNamesThatMeddleAreFound(t *testing.T) {
+	c := with(func(c *Core) {
+		c.Fold = func(s aggregates.Seat, m events.Meta, e events.Event) aggregates.Seat {
+			if _, ok := e.(events.SlotTerminalizing); ok && s.Slot.Held() {
+				e = events.SlotTerminalizing{UID: s.Slot.UID, Reason: "expired"}
+			}
+			return s.With(m, e)
+		}
+	})
+	_, err := Pair(c, Budget{}, 20_000)
+	if err == nil || !strings.HasPrefix(err.Error(), "independence:") {
+		t.Errorf("found %v", err)
 	}
 }
