@@ -109,7 +109,7 @@ func answer(in io.Reader, out io.Writer, h hello, work map[string]func() error) 
 		case askHeap:
 			f.Value = heap()
 		case askCPU:
-			f.Value = micros(processorTime())
+			f.Value = micros(ProcessorTime())
 		case askPeak:
 			f.Value = peakMemory()
 		default:

@@ -6,18 +6,14 @@ import (
 	"io"
 	"os"
 	"runtime"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
 
 	"berth/events/fault"
+	"berth/internal/bench"
 	"berth/internal/durable"
 	"berth/sagas/sim"
 )
-
-// simHeap lets the collector run less often than for a manager: each history
-// is thrown away whole.
-const simHeap = 400
 
 // simCommand is the hidden verb of the seeded simulation (docs/proof.md).
 func (a *app) simCommand() *cobra.Command {
@@ -31,12 +27,13 @@ func (a *app) simCommand() *cobra.Command {
 			if seeds < 1 || workers < 1 {
 				return usage("--seeds and --workers are above zero")
 			}
-			debug.SetGCPercent(simHeap)
+			used := bench.ProcessorTime()
 			r := sim.Sweep(c.Context(), from, seeds, workers, func(done int) {
 				if done%1000 == 0 {
 					a.say("%d of %d seeds", done, seeds)
 				}
 			})
+			r.Processor(bench.ProcessorTime() - used)
 			if file != "" {
 				if err := writeReport(file, r); err != nil {
 					return err
@@ -74,7 +71,7 @@ func writeReport(file string, r sim.Report) error {
 func saySim(w io.Writer, r sim.Report) {
 	fmt.Fprintf(w, "%d seeds from %d, each twice: %d lifetimes, %d records, %d steps, %d crashes, %d seats taken over, %d written off, %d files exported, %d clocks set, %d starts from an old snapshot\n",
 		r.Seeds, r.From, r.Lifetimes, r.Records, r.Steps, r.Crashes, r.Takeovers, r.WriteOffs, r.Exports, r.ClockSteps, r.StaleStarts)
-	fmt.Fprintf(w, "%.1f s on %d workers: %.0f lifetimes per second and core\n", r.Seconds, r.Workers, r.PerCore)
+	fmt.Fprintf(w, "%.1f s on %d workers: %.0f lifetimes per second and core, %.0f per second of processor time\n", r.Seconds, r.Workers, r.PerCore, r.PerProcessor)
 	for _, f := range r.Failures {
 		fmt.Fprintf(w, "\n%s\n", f.Laws)
 		for _, l := range f.Story {

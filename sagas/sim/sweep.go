@@ -38,10 +38,13 @@ type Report struct {
 	Exports   int     `json:"exports"`
 	// Of the wide histories: clocks that were set under a manager, and managers
 	// that began from an old snapshot.
-	ClockSteps  int       `json:"clockSteps"`
-	StaleStarts int       `json:"staleStarts"`
-	PerCore     float64   `json:"lifetimesPerSecondPerCore"` // of both
-	Failures    []Failure `json:"failures"`
+	ClockSteps  int     `json:"clockSteps"`
+	StaleStarts int     `json:"staleStarts"`
+	PerCore     float64 `json:"lifetimesPerSecondPerCore"` // of both
+	// PerProcessor is PerCore by the processor time that was used: a busy machine
+	// gives a process less than its cores. Zero if it is not known.
+	PerProcessor float64   `json:"lifetimesPerProcessorSecond"`
+	Failures     []Failure `json:"failures"`
 }
 
 // Sweep plays seeds from `from` on, each twice and compared, on that many
@@ -89,6 +92,13 @@ func Sweep(ctx context.Context, from uint64, seeds, workers int, progress func(d
 		r.PerCore = 2 * float64(r.Lifetimes) / r.Seconds / float64(workers)
 	}
 	return r
+}
+
+// Processor says how much processor time the sweep used, for whoever can tell.
+func (r *Report) Processor(used time.Duration) {
+	if used > 0 {
+		r.PerProcessor = 2 * float64(r.Lifetimes) / used.Seconds()
+	}
 }
 
 // twice plays a seed two times. One that fails is played once more, to tell
