@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nkeys"
 
 	"berth/events"
+	"berth/events/eventlog/checkpoint"
 	"berth/events/fault"
 	"berth/internal/durable"
 	"berth/internal/ids"
@@ -87,13 +88,20 @@ func OpenDataDir(path string, space events.Space) (*DataDir, error) {
 func (d *DataDir) load(space events.Space) error {
 	raw, err := os.ReadFile(d.File(identityFile))
 	if errors.Is(err, fs.ErrNotExist) {
+		for _, name := range []string{natsDir, checkpoint.FileName} {
+			if d.has(name) {
+				// A new identity would hold none of the seats of the old one.
+				return badConfig("%s is missing, and %s is there: this was a manager's data directory", d.File(identityFile), name).
+					WithHint("restore %s from a backup, or take an empty directory", identityFile)
+			}
+		}
 		return d.create(space)
 	}
 	if err != nil {
 		return badConfig("reading %s: %s", d.File(identityFile), err)
 	}
-	if err := json.Unmarshal(raw, &d.Identity); err != nil {
-		return badConfig("%s is damaged: %s", d.File(identityFile), err)
+	if err := d.Identity.parse(raw); err != nil {
+		return badConfig("%s is damaged: %s", d.File(identityFile), events.Scrub(err.Error())).WithHint("restore it from a backup; nothing was changed")
 	}
 	if d.Identity.Space != space {
 		return badConfig("data directory %s belongs to space %s, not %s", d.Path, d.Identity.Space, space)
@@ -110,6 +118,17 @@ func (d *DataDir) load(space events.Space) error {
 		return badConfig("%s is not an nkey seed", d.File(seedFile))
 	}
 	return nil
+}
+
+// parse reads an identity that is whole.
+func (i *Identity) parse(raw []byte) error {
+	if err := json.Unmarshal(raw, i); err != nil {
+		return err
+	}
+	_, instance := events.ParseInstanceID(string(i.Instance))
+	_, owner := events.ParseOwner(string(i.Caller.Owner))
+	_, uid := events.ParseUID(string(i.Caller.UID))
+	return errors.Join(instance, owner, uid)
 }
 
 // create makes an identity. The key is written first, so that an identity
@@ -176,10 +195,17 @@ func ReadEndpoint(dir string) (Endpoint, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return e, fault.New(fault.Unavailable, "no manager has its data in %s", dir).WithOutcome(fault.NotExecuted).WithHint("start one: berth up")
 	}
-	if err != nil {
-		return e, err
+	if err == nil {
+		err = json.Unmarshal(raw, &e)
 	}
-	return e, json.Unmarshal(raw, &e)
+	if err == nil && e.NATS == "" {
+		err = errors.New("it names no server")
+	}
+	if err != nil {
+		return Endpoint{}, fault.New(fault.Unavailable, "%s can't be read: %s", filepath.Join(dir, endpointFile), events.Scrub(err.Error())).
+			WithOutcome(fault.NotExecuted).WithHint("a manager writes it when it starts: start it again, or say where it is with --server")
+	}
+	return e, nil
 }
 
 func badConfig(format string, args ...any) *fault.Error {

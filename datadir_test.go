@@ -68,6 +68,37 @@ func TestDataDirRefusals(t *testing.T) {
 			_, err := OpenDataDir(p, "default")
 			return p, err
 		},
+		"half an identity": func(t *testing.T) (string, error) {
+			p := make(t)
+			if err := os.WriteFile(filepath.Join(p, identityFile), []byte(`{"space":"default"}`), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			_, err := OpenDataDir(p, "default")
+			return p, err
+		},
+		"an identity that is gone, beside its log": func(t *testing.T) (string, error) {
+			p := make(t)
+			if err := errors.Join(os.Remove(filepath.Join(p, identityFile)), os.Mkdir(filepath.Join(p, natsDir), 0o700)); err != nil {
+				t.Fatal(err)
+			}
+			_, err := OpenDataDir(p, "default")
+			if _, there := os.Stat(filepath.Join(p, identityFile)); there == nil {
+				t.Error("another identity was made")
+			}
+			return p, err
+		},
+		"a key that is gone": func(t *testing.T) (string, error) {
+			p := make(t)
+			if err := os.Remove(filepath.Join(p, seedFile)); err != nil {
+				t.Fatal(err)
+			}
+			_, err := OpenDataDir(p, "default")
+			return p, err
+		},
+		"a place that can't be written": func(*testing.T) (string, error) {
+			_, err := OpenDataDir("/proc/berth", "default") // also root can't
+			return "/proc/berth", err
+		},
 		"a file": func(t *testing.T) (string, error) {
 			p := filepath.Join(t.TempDir(), "file")
 			if err := os.WriteFile(p, nil, 0o600); err != nil {
@@ -87,10 +118,18 @@ func TestDataDirRefusals(t *testing.T) {
 }
 
 func TestReadEndpointWithoutAManager(t *testing.T) {
-	_, err := ReadEndpoint(t.TempDir())
-	var f *fault.Error
-	if !errors.As(err, &f) || f.Code != fault.Unavailable || f.Outcome != fault.NotExecuted {
-		t.Fatalf("got %v", err)
+	for name, raw := range map[string][]byte{"none": nil, "empty": {}, "half": []byte(`{"nats":"nats://127`), "another": []byte(`{}`)} {
+		dir := t.TempDir()
+		if raw != nil {
+			if err := os.WriteFile(filepath.Join(dir, endpointFile), raw, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, err := ReadEndpoint(dir)
+		var f *fault.Error
+		if !errors.As(err, &f) || f.Code != fault.Unavailable || f.Outcome != fault.NotExecuted || f.Hint == "" {
+			t.Errorf("%s: got %v", name, err)
+		}
 	}
 }
 
