@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -27,11 +26,12 @@ type conformFlags struct {
 
 // report is what conform prints with -o json.
 type report struct {
-	Provider string                `json:"provider"`
-	Passed   int                   `json:"passed"`
-	Skipped  int                   `json:"skipped"`
-	Failed   int                   `json:"failed"`
-	Checks   []providertest.Result `json:"checks"`
+	Provider   string                `json:"provider"`
+	Passed     int                   `json:"passed"`
+	NotClaimed int                   `json:"notClaimed"` // the provider says that it can't, and refuses
+	Skipped    int                   `json:"skipped"`    // left out by the options
+	Failed     int                   `json:"failed"`
+	Checks     []providertest.Result `json:"checks"`
 }
 
 func (a *app) providerConformCommand() *cobra.Command {
@@ -118,6 +118,8 @@ func reportOf(name string, results []providertest.Result) report {
 		switch {
 		case !c.OK:
 			r.Failed++
+		case c.NotClaimed != "":
+			r.NotClaimed++
 		case c.Skipped != "":
 			r.Skipped++
 		default:
@@ -127,25 +129,50 @@ func reportOf(name string, results []providertest.Result) report {
 	return r
 }
 
-// showReport prints what a provider's author can act on.
+// showReport prints what a provider's author can act on: a line for each
+// check, then for each failure what was expected and what had been sent.
 func (a *app) showReport(r report) error {
 	err := a.show(r, func(w io.Writer) {
 		t := a.table("CHECK", "RESULT", "RULES", "WHY")
 		for _, c := range r.Checks {
-			result, why := "ok", c.Skipped
-			if c.Skipped != "" {
-				result = "skipped"
-			}
-			if !c.OK {
-				result, why = "fail", strings.Join(c.Log, "; ")
-			}
+			result, why := resultOf(c)
 			t.add(c.Name, result, c.Rules, clip(why))
 		}
 		t.print(w)
-		fmt.Fprintf(w, "\n%d passed, %d skipped, %d failed\n", r.Passed, r.Skipped, r.Failed)
+		for _, c := range r.Checks {
+			if !c.OK {
+				sayFailure(w, c)
+			}
+		}
+		fmt.Fprintf(w, "\n%d passed, %d not claimed, %d skipped, %d failed\n", r.Passed, r.NotClaimed, r.Skipped, r.Failed)
 	})
 	if err == nil && r.Failed > 0 {
 		return &exitError{fault.ExitFailure}
 	}
 	return err
+}
+
+func resultOf(c providertest.Result) (result, why string) {
+	switch {
+	case !c.OK && len(c.Log) > 0:
+		return "fail", c.Log[0]
+	case !c.OK:
+		return "fail", ""
+	case c.NotClaimed != "":
+		return "not claimed", c.NotClaimed
+	case c.Skipped != "":
+		return "skipped", c.Skipped
+	}
+	return "ok", ""
+}
+
+// sayFailure tells one failure whole.
+func sayFailure(w io.Writer, c providertest.Result) {
+	fmt.Fprintf(w, "\n%s failed; docs/rules.md has %s\n", c.Name, c.Rules)
+	for _, line := range c.Log {
+		fmt.Fprintf(w, "  what came, and what was wanted: %s\n", oneLine(line))
+	}
+	for _, line := range c.Sent {
+		fmt.Fprintf(w, "  sent: %s\n", oneLine(line))
+	}
 }

@@ -288,7 +288,7 @@ func TestMatrixOfTheWay(t *testing.T) {
 	t.Run("drill", func(t *testing.T) {
 		d := openDrill(t, faithful)
 		t.Cleanup(func() { d.Close() })
-		overWay(t, d, plan(), 24)
+		overWay(t, d, plan(), 12)
 	})
 	t.Run("process", func(t *testing.T) {
 		if runtime.GOOS != "linux" || testing.Short() {
@@ -299,7 +299,7 @@ func TestMatrixOfTheWay(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { d.Close() })
-		overWay(t, d, runnable(t, d), 8)
+		overWay(t, d, runnable(t, d), 4)
 	})
 }
 
@@ -330,7 +330,7 @@ func overWay(t *testing.T, d providers.Driver, p events.Plan, some int) {
 // simulated provider on every verb, through HTTPS.
 func TestMatrixOfTheProvider(t *testing.T) {
 	t.Parallel()
-	for _, cell := range sample(t, names(ownFaults), 24) {
+	for _, cell := range sample(t, names(ownFaults), 14) {
 		name, v := cell[0], events.Verb(cell[1])
 		t.Run(name+"/"+cell[1], func(t *testing.T) {
 			rule := ownFaults[name]

@@ -91,7 +91,7 @@ func TestFenceOutlivesRestart(t *testing.T) {
 	// What did arrive is out of our hands: no fence, no proof.
 	landed := operation(newEnvironment(), events.VerbReserve, "")
 	stub.lose.Store(true)
-	if out := d.Do(within(t), landed); out.Kind != providers.Unknown {
+	if out := d.Do(within(t), landed); out.Kind != providers.Unknown || out.Fault.Code != fault.Unavailable { // in the driver's own words
 		t.Errorf("%s %v", out.Kind, out.Fault)
 	}
 	if f := d.Exclude(within(t), landed); f.Verdict != providers.Open || f.Fault.Code != fault.Unimplemented {

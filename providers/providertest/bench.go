@@ -35,7 +35,11 @@ type seat struct {
 
 func newBench(t T, o Options) *bench {
 	t.Helper()
-	b := &bench{T: t, o: o, d: providers.Guard(o.Open(t)), writer: events.Writer{Instance: events.InstanceID(strings.Repeat("a", 26)), Epoch: 7}}
+	d := o.Open(t)
+	if r, ok := t.(*recorder); ok {
+		d = traced{d, r.sent}
+	}
+	b := &bench{T: t, o: o, d: providers.Guard(d), writer: events.Writer{Instance: events.InstanceID(strings.Repeat("a", 26)), Epoch: 7}}
 	// Twice the patience: a check whose calls are each in time ends by itself.
 	b.ctx, b.cancel = context.WithTimeout(context.Background(), 2*o.patience())
 	return b
@@ -64,6 +68,15 @@ func (b *bench) now() time.Time {
 		return b.o.Now()
 	}
 	return time.Now()
+}
+
+// notClaimed ends a check of what the driver says that it can't, and refuses.
+func (b *bench) notClaimed(format string, args ...any) {
+	b.Helper()
+	if r, ok := b.T.(*recorder); ok {
+		r.deny(format, args...)
+	}
+	b.Skipf(format, args...)
 }
 
 func newUUID() string { return uuid.Must(uuid.NewV7()).String() }

@@ -31,7 +31,7 @@ func checkpointed(b *bench) {
 	s := b.seat().until(events.VerbStart)
 	if !c.ColdCheckpoint && !c.MemoryCheckpoint {
 		s.refused(s.op(events.VerbCheckpoint, events.Arguments{CheckpointID: newUUID()}))
-		b.Skipf("the driver says that it can't checkpoint, and refuses")
+		b.notClaimed("the driver says that it can't checkpoint, and refuses")
 	}
 	op := s.op(events.VerbCheckpoint, events.Arguments{CheckpointID: newUUID()})
 	first, second := s.mustOp(op), s.mustOp(op)
@@ -60,7 +60,7 @@ func (b *bench) exportable(missing string, a events.Arguments) (*seat, events.Ch
 		a.CheckpointID = s.checkpoint().ID
 	}
 	s.refused(s.op(events.VerbExport, a))
-	b.Skipf("the driver refuses this export: %s", missing)
+	b.notClaimed("the driver refuses this export: %s", missing)
 	return nil, events.Checkpoint{}
 }
 

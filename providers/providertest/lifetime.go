@@ -26,7 +26,7 @@ func (b *bench) extendable() time.Duration {
 		s := b.running(time.Hour)
 		to := s.expires.Add(time.Minute)
 		s.refused(s.op(events.VerbExtend, events.Arguments{ExtendTo: &to}))
-		b.Skipf("the driver says that it can't extend, and refuses")
+		b.notClaimed("the driver says that it can't extend, and refuses")
 	}
 	return time.Duration(c.Extend.StepMs) * time.Millisecond
 }
@@ -127,9 +127,9 @@ func pauseResume(b *bench) {
 	pause := s.op(events.VerbPause, events.Arguments{})
 	if !c.PauseKeepsMemory {
 		if out := s.do(pause); out.Kind == providers.Refused && out.Fault.Code == fault.Unimplemented {
-			b.Skipf("the driver says that it can't pause, and refuses")
+			b.notClaimed("the driver says that it can't pause, and refuses")
 		}
-		b.Skipf("the driver's pause does not keep memory")
+		b.notClaimed("the driver's pause does not keep memory")
 	}
 	if f := s.mustOp(pause); f.State != events.StatePaused {
 		b.Errorf("pause: %+v", f)

@@ -109,13 +109,18 @@ func (c Check) Run(t T, o Options) {
 	c.run(b)
 }
 
-// Result is what became of one check outside of `go test`.
+// Result is what became of one check outside of `go test`. Log says what was
+// expected and what came instead, Sent the last calls before a failure with
+// their answers. NotClaimed is set where the provider says that it can't, and
+// refuses as it must; Skipped where the check was not asked for.
 type Result struct {
-	Name    string   `json:"name"`
-	Rules   string   `json:"rules"`
-	OK      bool     `json:"ok"`
-	Skipped string   `json:"skipped,omitempty"`
-	Log     []string `json:"log,omitempty"`
+	Name       string   `json:"name"`
+	Rules      string   `json:"rules"`
+	OK         bool     `json:"ok"`
+	NotClaimed string   `json:"notClaimed,omitempty"`
+	Skipped    string   `json:"skipped,omitempty"`
+	Log        []string `json:"log,omitempty"`
+	Sent       []string `json:"sent,omitempty"`
 }
 
 // Conform runs the suite without a test; dir makes an empty directory for a
@@ -135,7 +140,7 @@ func Conform(o Options, dir func() string) []Result {
 			c.Run(t, o)
 		}()
 		<-done
-		rs = append(rs, t.result)
+		rs = append(rs, t.end())
 	}
 	return rs
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -241,7 +242,7 @@ func TestConformWithoutGoTest(t *testing.T) {
 	o = options(t, func(l *liar) {
 		l.inspect = func(events.Facts, error) (events.Facts, error) { return events.Facts{}, errors.New("gone") }
 	})
-	if r := one(t, "whole-life", o); r.OK || len(r.Log) == 0 {
+	if r := one(t, "whole-life", o); r.OK || len(r.Log) == 0 || len(r.Sent) == 0 || len(r.Sent) > maxSent || !strings.Contains(r.Sent[len(r.Sent)-1], "inspect environment") {
 		t.Errorf("a failure: %+v", r)
 	}
 }
@@ -265,7 +266,7 @@ func TestDeniedCapabilitiesMustBeRefused(t *testing.T) {
 		}
 	}
 	for _, check := range []string{"extend-bounded", "checkpoint", "pause-resume", "export-provider-file"} {
-		if r := one(t, check, options(t, refuse)); !r.OK || r.Skipped == "" {
+		if r := one(t, check, options(t, refuse)); !r.OK || r.NotClaimed == "" || r.Skipped != "" || len(r.Sent) > 0 {
 			t.Errorf("%s, denied and refused: %+v", check, r)
 		}
 	}

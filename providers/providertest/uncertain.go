@@ -140,7 +140,7 @@ func olderEpoch(b *bench) {
 	op := s.op(events.VerbStart, events.Arguments{})
 	op.Writer.Epoch--
 	if b.o.NoEpochs != "" {
-		b.Skipf("%s", b.o.NoEpochs)
+		b.notClaimed("%s", b.o.NoEpochs)
 	}
 	s.refused(op)
 	if f := s.inspect(); f.State == events.StateRunning {

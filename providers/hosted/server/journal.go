@@ -53,6 +53,7 @@ type operation struct {
 	fenced   bool
 	answer   *answer
 	running  chan struct{} // closed when the call that this process made is over
+	why      *fault.Error  // what the driver said of a call that left everything open
 }
 
 // book is the journal of one environment. It is in memory while it is used.

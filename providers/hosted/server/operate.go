@@ -59,8 +59,11 @@ func (s *Server) do(ctx context.Context, w wire.Operation, limit time.Duration) 
 		return providers.UnknownWith(fault.New(fault.DeadlineExceeded, "operation %s goes on at the provider", w.ID))
 	}
 	b.mu.Lock()
-	a := o.answer
+	a, why := o.answer, o.why
 	b.mu.Unlock()
+	if a == nil && why != nil {
+		return providers.UnknownWith(why)
+	}
 	if a == nil {
 		return providers.UnknownWith(fault.New(fault.DeadlineExceeded, "the provider has no answer of operation %s yet; it has to be reconciled", w.ID))
 	}
@@ -86,6 +89,9 @@ func (s *Server) run(w wire.Operation, b *book, o *operation, limit time.Duratio
 	s.settle(w, answerOf(out))
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	if out.Kind == providers.Unknown {
+		o.why = out.Fault
+	}
 	running := o.running
 	o.running = nil
 	close(running)
