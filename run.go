@@ -52,6 +52,7 @@ func (m *Manager) Run(ctx context.Context) (err error) {
 	if err := m.writeEndpoint(); err != nil {
 		m.logger.Error("the endpoint file was not written", "error", err)
 	}
+	w.Go("offers", m.plane.Offers)
 	close(m.ready)
 	m.logger.Info("ready", "instance", m.writer.Instance, "epoch", m.writer.Epoch, "sequence", m.runner.Sequence())
 

@@ -26,6 +26,7 @@ type SpawnInput struct {
 	Ready    string            `json:"ready,omitzero" doc:"readiness deadline, such as 2m; 2m if absent"`
 	Command  []string          `json:"command,omitzero" doc:"command line of the seat" maxItems:"256"`
 	Options  map[string]string `json:"options,omitzero" doc:"selection data for the provider, never secrets (R88)"`
+	Needs    *NeedsInput       `json:"needs,omitzero" doc:"what the instance must have; any if absent"`
 }
 
 // ImageInput is exactly one reference (R13).
@@ -39,7 +40,7 @@ const NoTTL = "none"
 
 // Check implements Input.
 func (in SpawnInput) Check() error {
-	if err := first(Named{Name: in.Name}.Check(), checkGoal(in.Goal)); err != nil {
+	if err := first(Named{Name: in.Name}.Check(), checkGoal(in.Goal), in.Needs.Check()); err != nil {
 		return err
 	}
 	if _, err := in.ReadyFor(); err != nil {

@@ -5,6 +5,7 @@ import (
 
 	"berth/aggregates"
 	"berth/aggregates/environment"
+	"berth/aggregates/goal"
 	"berth/events"
 	"berth/events/fault"
 	"berth/projections"
@@ -115,6 +116,8 @@ type GoalResult struct {
 	InstanceID  events.InstanceID   `json:"instanceId"`
 	AcceptedAt  string              `json:"acceptedAt"`
 	ReadyBy     string              `json:"readyBy,omitempty"`
+	OfferedTill string              `json:"offeredTill,omitempty"` // RFC 3339: another instance may claim it until then (decision 11)
+	Declined    []goal.Decline      `json:"declined,omitempty"`    // which instances can't run it, and why
 	EndedAt     string              `json:"endedAt,omitempty"`
 	Fault       *fault.Error        `json:"fault,omitempty"`
 	Result      json.RawMessage     `json:"result,omitempty"`

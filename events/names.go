@@ -39,6 +39,9 @@ const (
 	TypeEnvironmentInherited  = "environment.inherited"
 	TypeCommandAnswered       = "command.answered"
 	TypeGoalAccepted          = "goal.accepted"
+	TypeGoalClaimed           = "goal.claimed"
+	TypeGoalDeclined          = "goal.declined"
+	TypeGoalOffered           = "goal.offered"
 	TypeGoalProgressed        = "goal.progressed"
 	TypeGoalCancelRequested   = "goal.cancel-requested"
 	TypeGoalEnded             = "goal.ended"
@@ -159,6 +162,15 @@ func (CommandAnswered) EventType() string { return TypeCommandAnswered }
 
 // EventType implements Event.
 func (GoalAccepted) EventType() string { return TypeGoalAccepted }
+
+// EventType implements Event.
+func (GoalClaimed) EventType() string { return TypeGoalClaimed }
+
+// EventType implements Event.
+func (GoalDeclined) EventType() string { return TypeGoalDeclined }
+
+// EventType implements Event.
+func (GoalOffered) EventType() string { return TypeGoalOffered }
 
 // EventType implements Event.
 func (GoalProgressed) EventType() string { return TypeGoalProgressed }

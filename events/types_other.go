@@ -30,6 +30,26 @@ type Allocation struct {
 	Operation   OperationID   `json:"operation,omitempty"` // checkpoint, export
 }
 
+// GoalOffered says that the instance that accepted a goal can't run it: any
+// other that fits may claim it until then (decision 11). It is in the commit of
+// the acceptance.
+type GoalOffered struct {
+	By     InstanceID `json:"by"`
+	Reason string     `json:"reason"` // why not here
+	Until  time.Time  `json:"until"`
+}
+
+// GoalDeclined is why another instance can't run an offered goal either.
+type GoalDeclined struct {
+	Instance InstanceID `json:"instance"`
+	Reason   string     `json:"reason"`
+}
+
+// GoalClaimed gives an offered goal to the instance that will run it.
+type GoalClaimed struct {
+	Instance InstanceID `json:"instance"`
+}
+
 // GoalProgressed is one step a person may want to see.
 type GoalProgressed struct {
 	Phase  string `json:"phase"`
@@ -62,6 +82,7 @@ type GoalState string
 // The states of a goal; the last five are terminal.
 const (
 	GoalStateAccepted   GoalState = "accepted"
+	GoalStateOffered    GoalState = "offered"
 	GoalStateRunning    GoalState = "running"
 	GoalStateWaiting    GoalState = "waiting"
 	GoalStateCancelling GoalState = "cancelling"

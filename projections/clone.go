@@ -20,7 +20,7 @@ func (v *Views) Clone() *Views {
 	c.retired = v.retired.clone()
 	c.recent = recent{Commands: maps.Clone(v.recent.Commands), Order: slices.Clone(v.recent.Order)}
 	c.writtenOff = maps.Clone(v.writtenOff) // its values are replaced, never changed
-	c.goals = goals{open: maps.Clone(v.goals.open), ended: maps.Clone(v.goals.ended), order: slices.Clone(v.goals.order), count: maps.Clone(v.goals.count), unsettled: slices.Clone(v.goals.unsettled)}
+	c.goals = goals{open: maps.Clone(v.goals.open), offered: maps.Clone(v.goals.offered), ended: maps.Clone(v.goals.ended), order: slices.Clone(v.goals.order), count: maps.Clone(v.goals.count), unsettled: slices.Clone(v.goals.unsettled)}
 	c.instances = make(map[events.InstanceID]*host, len(v.instances))
 	for id, h := range v.instances {
 		copied := *h

@@ -78,6 +78,7 @@ func (v *Views) restore(d dump) error {
 	}
 	for b, s := range d.Open {
 		v.goals.open[b] = s
+		v.goals.offer(b, *s)
 	}
 	for b, s := range d.Ended {
 		v.goals.ended[b] = s

@@ -24,17 +24,19 @@ type Goal struct {
 }
 
 type goals struct {
-	open  map[events.Boundary]*goal.State
-	ended map[events.Boundary]*goal.State
-	order []events.Boundary // of ended, oldest first
-	count map[events.GoalState]uint64
+	open map[events.Boundary]*goal.State
+	// offered are those of open that wait for an instance, or for its first step.
+	offered map[events.Boundary]struct{}
+	ended   map[events.Boundary]*goal.State
+	order   []events.Boundary // of ended, oldest first
+	count   map[events.GoalState]uint64
 	// unsettled are the ended ones that wait for a settlement (decision 14),
 	// however long ago they ended, oldest first.
 	unsettled []events.Boundary
 }
 
 func newGoals() goals {
-	return goals{open: map[events.Boundary]*goal.State{}, ended: map[events.Boundary]*goal.State{}, count: map[events.GoalState]uint64{}}
+	return goals{open: map[events.Boundary]*goal.State{}, offered: map[events.Boundary]struct{}{}, ended: map[events.Boundary]*goal.State{}, count: map[events.GoalState]uint64{}}
 }
 
 func (g *goals) fold(r events.Record) {
@@ -63,6 +65,7 @@ func (g *goals) fold(r events.Record) {
 		} else {
 			g.open[events.Boundary(strings.Clone(string(r.Boundary)))] = &next
 		}
+		g.offer(r.Boundary, next)
 	case s.State.Terminal():
 		g.ended[r.Boundary] = &next
 	default:
@@ -70,9 +73,19 @@ func (g *goals) fold(r events.Record) {
 	}
 }
 
+// offer notes whether an open goal was offered and nobody has gone on with it.
+func (g *goals) offer(b events.Boundary, s goal.State) {
+	if s.State != events.GoalStateOffered && (s.State != events.GoalStateAccepted || s.Until.IsZero()) {
+		delete(g.offered, b)
+		return
+	}
+	g.offered[events.Boundary(strings.Clone(string(b)))] = struct{}{}
+}
+
 func (g *goals) end(b events.Boundary, s *goal.State) {
 	b = events.Boundary(strings.Clone(string(b)))
 	delete(g.open, b)
+	delete(g.offered, b)
 	g.count[s.State]++
 	g.ended[b] = s
 	g.order = append(g.order, b)
@@ -120,6 +133,16 @@ func (v *Views) Goal(b events.Boundary) (goal.State, bool) {
 		}
 	}
 	return goal.State{}, false
+}
+
+// Offered lists the goals that wait for an instance to claim them, and those
+// that one claimed and has not gone on with, in no particular order; nil if
+// there are none.
+func (v *Views) Offered() (out []Goal) {
+	for b := range v.goals.offered {
+		out = append(out, Goal{b, *v.goals.open[b]})
+	}
+	return out
 }
 
 // Goals lists the open goals by boundary, and after them, if ended is set, the

@@ -88,6 +88,13 @@ var phrases = map[string]func(events.Event) string{
 	events.TypeGoalAccepted: phrase(func(e events.GoalAccepted) string {
 		return e.Command + " of " + string(e.Allocated.Name) + " accepted"
 	}),
+	events.TypeGoalOffered: phrase(func(e events.GoalOffered) string {
+		return "offered to the other instances until " + clock(e.Until) + ": " + e.Reason
+	}),
+	events.TypeGoalDeclined: phrase(func(e events.GoalDeclined) string {
+		return "declined by " + string(e.Instance) + ": " + e.Reason
+	}),
+	events.TypeGoalClaimed:         phrase(func(e events.GoalClaimed) string { return "claimed by " + string(e.Instance) }),
 	events.TypeGoalProgressed:      phrase(progressed),
 	events.TypeGoalCancelRequested: phrase(func(e events.GoalCancelRequested) string { return "asked to end: " + e.Mode }),
 	events.TypeGoalEnded:           phrase(func(e events.GoalEnded) string { return string(e.State) + because(e.Fault) }),

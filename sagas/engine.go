@@ -207,6 +207,8 @@ func (e *Engine) mine(r events.Record) bool {
 			holder = ev.Holder
 		case events.GoalAccepted:
 			holder = ev.Holder
+		case events.GoalClaimed:
+			holder = ev.Instance
 		}
 		if holder != "" && holder == e.o.Self.Instance {
 			return true

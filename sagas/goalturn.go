@@ -16,8 +16,8 @@ const continueLimit = askLimit
 // absorbGoal folds a goal's record into what the seats' decisions see of it.
 // Engine.mu is held.
 func (e *Engine) absorbGoal(ent *entry, r events.Record) {
-	if r.Sequence <= ent.goalSeq || r.Broken != nil {
-		return
+	if r.Sequence <= ent.goalSeq || r.Broken != nil || ent.goal.State == goal.None && r.Previous != 0 {
+		return // its beginning is loaded by its turn
 	}
 	for _, ev := range r.Events {
 		ent.goal = ent.goal.Apply(r.Meta, ev)

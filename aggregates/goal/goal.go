@@ -5,6 +5,7 @@ package goal
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 
 	"berth/aggregates/machine"
@@ -18,6 +19,9 @@ type On string
 // The events of the table.
 const (
 	OnAccept    On = "accept"
+	OnOffer     On = "offer"
+	OnDecline   On = "decline"
+	OnClaim     On = "claim"
 	OnProgress  On = "progress"
 	OnWait      On = "wait"
 	OnCancel    On = "cancel"
@@ -35,18 +39,25 @@ const PhaseWaiting = "waiting"
 // None is a goal that was never accepted.
 const None events.GoalState = ""
 
-var live = []events.GoalState{events.GoalStateAccepted, events.GoalStateRunning, events.GoalStateWaiting, events.GoalStateCancelling}
+// live is where an instance works on the goal; open is there also while none does.
+var (
+	live = []events.GoalState{events.GoalStateAccepted, events.GoalStateRunning, events.GoalStateWaiting, events.GoalStateCancelling}
+	open = append([]events.GoalState{events.GoalStateOffered}, live...)
+)
 
 // Table is rules.md 2.6.
 var Table = machine.Table[events.GoalState, On]{Name: "goal", Rows: []machine.Row[events.GoalState, On]{
 	{From: []events.GoalState{None}, On: OnAccept, To: events.GoalStateAccepted, Guard: "create-only"},
+	{From: []events.GoalState{events.GoalStateAccepted}, On: OnOffer, To: events.GoalStateOffered, Guard: "in the commit of the acceptance: it can't run there"},
+	{From: []events.GoalState{events.GoalStateOffered}, On: OnDecline, To: events.GoalStateOffered, Guard: "once for each instance"},
+	{From: []events.GoalState{events.GoalStateOffered}, On: OnClaim, To: events.GoalStateAccepted, Guard: "before the offer's deadline; the first wins"},
 	{From: []events.GoalState{events.GoalStateAccepted, events.GoalStateRunning, events.GoalStateWaiting}, On: OnProgress, To: events.GoalStateRunning, Guard: "a step that a person may want to see"},
 	{From: []events.GoalState{events.GoalStateAccepted, events.GoalStateRunning, events.GoalStateWaiting}, On: OnWait, To: events.GoalStateWaiting, Guard: "progress of the phase waiting"},
 	{From: []events.GoalState{events.GoalStateAccepted, events.GoalStateRunning, events.GoalStateWaiting}, On: OnCancel, To: events.GoalStateCancelling, Guard: "repeat is idempotent"},
 	{From: live, On: OnSucceed, To: events.GoalSucceeded, Guard: "first terminal wins"},
-	{From: live, On: OnFail, To: events.GoalFailed, Guard: "first terminal wins"},
-	{From: live, On: OnCancelled, To: events.GoalCancelled, Guard: "first terminal wins"},
-	{From: live, On: OnExpire, To: events.GoalExpired, Guard: "first terminal wins"},
+	{From: open, On: OnFail, To: events.GoalFailed, Guard: "first terminal wins"},
+	{From: open, On: OnCancelled, To: events.GoalCancelled, Guard: "first terminal wins"},
+	{From: open, On: OnExpire, To: events.GoalExpired, Guard: "first terminal wins"},
 	{From: live, On: OnLose, To: events.GoalUncertain, Guard: "not before the readiness deadline"},
 	{From: []events.GoalState{events.GoalUncertain}, On: OnSettle, To: events.GoalUncertain, Guard: "once, beside the terminal"},
 }}
@@ -62,7 +73,9 @@ type State struct {
 	AcceptedAt  time.Time
 	AcceptedBy  events.Writer
 	Ready       time.Time
-	Phase       string // last progress
+	Until       time.Time // deadline of the offer, zero if it never was offered
+	Declined    []Decline // never changed in place
+	Phase       string    // last progress
 	CancelMode  string
 	EndedAt     time.Time
 	Fault       *fault.Error
@@ -76,6 +89,12 @@ func Meaning(e events.Event) (on On, ok bool) {
 	switch e := e.(type) {
 	case events.GoalAccepted:
 		return OnAccept, true
+	case events.GoalOffered:
+		return OnOffer, true
+	case events.GoalDeclined:
+		return OnDecline, true
+	case events.GoalClaimed:
+		return OnClaim, true
 	case events.GoalProgressed:
 		if e.Phase == PhaseWaiting {
 			return OnWait, true
@@ -104,6 +123,12 @@ func (s State) Apply(m events.Meta, e events.Event) State {
 	switch e := e.(type) {
 	case events.GoalAccepted:
 		return State{State: s.State, Command: e.Command, Fingerprint: e.Fingerprint, Request: e.Request, Holder: e.Holder, Allocated: e.Allocated, AcceptedAt: m.Time, AcceptedBy: m.Writer, Ready: e.Ready}
+	case events.GoalOffered:
+		s.Holder, s.Until, s.Declined = "", e.Until, []Decline{{e.By, e.Reason}}
+	case events.GoalDeclined:
+		s.Declined = append(slices.Clip(s.Declined), Decline{e.Instance, e.Reason})
+	case events.GoalClaimed:
+		s.Holder = e.Instance
 	case events.GoalProgressed:
 		s.Phase = e.Phase
 	case events.GoalCancelRequested:
@@ -147,6 +172,8 @@ func (s State) Cancel(mode string) ([]events.Event, error) {
 		return nil, fault.New(fault.BadRequest, "mode %q is not valid: graceful or terminate", mode)
 	case s.State == events.GoalStateCancelling:
 		return nil, nil
+	case s.State == events.GoalStateOffered: // nobody has begun it, and nobody can any more
+		return s.End(events.GoalCancelled, fault.New(fault.Cancelled, "the goal was cancelled before an instance claimed it").WithOutcome(fault.NotExecuted), nil), nil
 	}
 	if _, ok := Table.Next(s.State, OnCancel); !ok {
 		return nil, Table.Refuse(s.State, OnCancel)

@@ -49,6 +49,7 @@ type Config struct {
 	Log      eventlog.Log         // nil: a fresh one in memory
 	Script   drill.Script         // how the provider misbehaves
 	Capacity *events.HostCapacity // of its host; nil: practically anything
+	Instance events.InstanceID    // empty: Instance
 	Idle     bool                 // without an engine: what is accepted stays where it is
 }
 
@@ -84,7 +85,10 @@ func New(t T, c Config) *World {
 	if err != nil {
 		t.Fatalf("the registry: %v", err)
 	}
-	self := events.Writer{Instance: Instance, Epoch: 1}
+	self := events.Writer{Instance: c.Instance, Epoch: 1}
+	if self.Instance == "" {
+		self.Instance = Instance
+	}
 	exports := filepath.Join(w.Dir, "exports")
 	w.Plane = plane.New(plane.Options{
 		Space: Space, Self: self, Log: w.Log, Shelf: w.Shelf, Views: w.Views, Providers: registry, IDs: w.IDs, Now: time.Now,
@@ -107,6 +111,7 @@ func (w *World) run(idle bool) {
 			_ = w.Log.Follow(ctx, 0, func(r events.Record) error { w.Engine.Absorb(r); return nil }, nil)
 		})
 		wg.Go(func() { _ = w.Engine.Run(ctx) })
+		wg.Go(func() { _ = w.Plane.Offers(ctx) })
 	}
 	w.T.Cleanup(func() {
 		cancel()

@@ -86,6 +86,8 @@ func (p *Plane) step(ctx context.Context, b events.Boundary, g goal.State) (goal
 		return g, 0, nil
 	case g.Command != goalSpawn:
 		return p.plan(ctx, b, g)
+	case g.State == events.GoalStateOffered: // Offers looks after it
+		return g, 0, nil
 	case g.Holder != p.Self.Instance:
 		return g, 0, nil
 	}
@@ -170,7 +172,7 @@ func noGoal(id events.GoalID) error {
 func goalView(id events.GoalID, g goal.State, seq uint64) commands.GoalResult {
 	return commands.GoalResult{
 		GoalID: id, Command: g.Command, State: g.State, Ended: g.State.Terminal(), Phase: g.Phase, Allocated: g.Allocated, Fingerprint: g.Fingerprint,
-		InstanceID: g.Holder, AcceptedAt: rfc3339(g.AcceptedAt), ReadyBy: rfc3339(g.Ready), EndedAt: rfc3339(g.EndedAt),
+		InstanceID: g.Holder, AcceptedAt: rfc3339(g.AcceptedAt), ReadyBy: rfc3339(g.Ready), OfferedTill: rfc3339(g.Until), Declined: g.Declined, EndedAt: rfc3339(g.EndedAt),
 		Fault: g.Fault, Result: g.Result, Settled: g.Settled, AsOf: seq,
 	}
 }

@@ -41,8 +41,9 @@ func (h *headroom) init() {
 }
 
 // admit holds resources for a lifecycle, or refuses with resource-exhausted
-// and what is short (R80). The caller ends it with claimed or release.
-func (p *Plane) admit(ctx context.Context, uid events.UID, plan events.Plan) error {
+// and what is short (R80); least is what must be free before.
+// The caller ends it with claimed or release.
+func (p *Plane) admit(ctx context.Context, uid events.UID, plan events.Plan, least events.HostCapacity) error {
 	capacity, err := p.capacity(ctx, plan.Provider)
 	if err != nil {
 		return err
@@ -53,7 +54,7 @@ func (p *Plane) admit(ctx context.Context, uid events.UID, plan events.Plan) err
 	if _, ok := h.pending[uid]; ok {
 		return nil
 	}
-	if short := p.short(capacity, plan); short != "" {
+	if short := p.short(capacity, plan, least); short != "" {
 		return fault.New(fault.ResourceExhausted, "provider %s has no room for this: %s", plan.Provider, short).
 			WithDetail("berth.headroom", "provider", plan.Provider, "short", short).WithHint("`berth hosts` shows what is free; `berth retire` frees some")
 	}
@@ -62,8 +63,8 @@ func (p *Plane) admit(ctx context.Context, uid events.UID, plan events.Plan) err
 }
 
 // short says what is missing for a plan, empty if nothing. The lock is held.
-func (p *Plane) short(capacity events.HostCapacity, plan events.Plan) string {
-	return missing(projections.Headroom(capacity, p.against(plan.Provider)), plan.Resources)
+func (p *Plane) short(capacity events.HostCapacity, plan events.Plan, least events.HostCapacity) string {
+	return missing(projections.Headroom(capacity, p.against(plan.Provider)), plan.Resources, least)
 }
 
 // against is what this instance's environments hold of a provider's capacity,
@@ -80,7 +81,9 @@ func (p *Plane) against(provider string) projections.Held {
 	return projections.Against(held, provider, p.Shared)
 }
 
-func missing(free events.HostCapacity, want events.Resources) string {
+// missing says what is free too little for an environment, or for the headroom
+// that its spawn asks for.
+func missing(free events.HostCapacity, want events.Resources, least events.HostCapacity) string {
 	switch {
 	case free.Slots < 1:
 		return "no environment slot is free"
@@ -90,6 +93,8 @@ func missing(free events.HostCapacity, want events.Resources) string {
 		return strconv.FormatInt(free.MemoryMiB, 10) + " MiB" + " of memory are free, " + strconv.FormatInt(want.MemoryMiB, 10) + " MiB" + " are asked for"
 	case free.DiskGiB < want.DiskGiB:
 		return "there is less disk free than asked for"
+	case free.Slots < least.Slots, free.CPUs.Cmp(least.CPUs) < 0, free.MemoryMiB < least.MemoryMiB, free.DiskGiB < least.DiskGiB:
+		return "less is free than the headroom asked for"
 	}
 	return ""
 }

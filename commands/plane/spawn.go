@@ -65,9 +65,6 @@ func (p *Plane) acceptSpawn(ctx context.Context, c *call, b events.Boundary, fp 
 	if err != nil {
 		return goal.State{}, 0, err
 	}
-	if _, err := p.Providers.Get(plan.Provider); err != nil {
-		return goal.State{}, 0, err
-	}
 	request, err := json.Marshal(spawnRequest{target, in})
 	if err != nil {
 		return goal.State{}, 0, fault.New(fault.BadRequest, "the input can't be written as JSON")
@@ -90,16 +87,32 @@ func (p *Plane) acceptSpawn(ctx context.Context, c *call, b events.Boundary, fp 
 	if err != nil {
 		return goal.State{}, 0, err
 	}
-	if err := p.admit(ctx, accepted.Allocated.UID, plan); err != nil {
-		return goal.State{}, 0, err
+	accept := func(g goal.State) ([]events.Event, error) { return g.Accept(accepted) }
+	here := p.holdHere(ctx, accepted.Allocated.UID, plan, in.Needs)
+	if here != nil {
+		if c.Target != commands.Any {
+			return goal.State{}, 0, here // this instance was asked for, and no other
+		}
+		if err := p.offerable(here, plan, in.Needs); err != nil {
+			return goal.State{}, 0, err
+		}
+		reason := scrub(fault.From(here).Message)
+		accept = func(g goal.State) ([]events.Event, error) { return g.Offer(accepted, reason, now) }
 	}
 	if c.req.DryRun {
 		p.release(accepted.Allocated.UID)
-		return goal.State{}, 0, p.draftSpawn(c, b, accepted, seat, claim)
+		if here == nil {
+			return goal.State{}, 0, p.draftSpawn(c, b, accepted, seat, claim)
+		}
+		es, err := accept(goal.State{})
+		if err != nil {
+			return goal.State{}, 0, err
+		}
+		return goal.State{}, 0, c.draft(b, 0, es)
 	}
 	meta := p.meta(c, c.req.ID, fp, "")
 	meta.Time = now
-	g, r, err := p.Shelf.DecideGoal(ctx, b, meta, func(g goal.State) ([]events.Event, error) { return g.Accept(accepted) })
+	g, r, err := p.Shelf.DecideGoal(ctx, b, meta, accept)
 	if err != nil || g.Allocated.UID != accepted.Allocated.UID {
 		p.release(accepted.Allocated.UID) // refused, or the same id was accepted meanwhile
 	}
@@ -175,7 +188,7 @@ func (p *Plane) claim(ctx context.Context, b events.Boundary, g goal.State) (goa
 	if err != nil {
 		return p.endGoal(ctx, b, events.GoalFailed, fault.From(err))
 	}
-	if err := p.admit(ctx, a.UID, plan); err != nil {
+	if err := p.admit(ctx, a.UID, plan, events.HostCapacity{}); err != nil {
 		if fault.CodeOf(err) == fault.Unavailable {
 			return g, 0, err
 		}

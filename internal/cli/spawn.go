@@ -25,6 +25,10 @@ type spawnFlags struct {
 	image   string
 	network string
 	options []string
+	labels  []string
+	free    string
+	on      string
+	needs   commands.NeedsInput
 	wait    waitFlags
 	dry     bool
 }
@@ -77,6 +81,13 @@ func (f *spawnFlags) flags(c *cobra.Command) {
 	fl.StringVar(&f.in.Ready, "ready", "", "readiness deadline (default 2m)")
 	fl.StringVar(&f.in.Goal, "goal", "", "id of the goal: the same id is the same goal for ever")
 	fl.StringArrayVar(&f.options, "option", nil, "NAME=VALUE for the provider, never a secret; may be repeated")
+	fl.StringVar(&f.on, "on", "", "id of the instance that must run it; any that fits if absent")
+	fl.StringVar(&f.needs.Arch, "arch", "", "architecture that the provider's host must have, such as amd64")
+	fl.StringVar(&f.needs.Engine, "engine", "", "engine that the provider must have there")
+	fl.BoolVar(&f.needs.KVM, "kvm", false, "only where KVM was shown to be usable")
+	fl.BoolVar(&f.needs.GPU, "gpu", false, "only on an instance whose operator gave it a label gpu")
+	fl.StringArrayVar(&f.labels, "needs-label", nil, "NAME=VALUE of a label that the instance must have (up --host-label); may be repeated")
+	fl.StringVar(&f.free, "min-headroom", "", "the least that must be free before it: cpus=N,memory=SIZE,disk=SIZE,slots=N, each optional")
 	fl.BoolVar(&f.dry, "dry-run", false, "print the events that would be appended, and append nothing")
 	f.wait.flags(c, false)
 }
@@ -97,6 +108,9 @@ func (f *spawnFlags) read(in []string) error {
 	}
 	var err error
 	if f.in.Options, err = pairs("--option", f.options); err != nil {
+		return err
+	}
+	if err := f.readNeeds(); err != nil {
 		return err
 	}
 	return f.in.Check()
@@ -145,7 +159,7 @@ func (a *app) spawn(c *cobra.Command, cmd commands.Command[commands.SpawnInput, 
 	if f.dry {
 		return dryRun(ctx, a, l, cmd, f.in)
 	}
-	r, err := client.Call(ctx, l.Client, cmd, f.in, a.callOptions()...)
+	r, err := client.Call(ctx, l.Client, cmd, f.in, append(a.callOptions(), client.WithInstance(events.InstanceID(f.on)))...)
 	if err != nil {
 		return err
 	}
@@ -201,6 +215,9 @@ func sayspawned(w io.Writer, verb string, r commands.SpawnResult, status aggrega
 			return
 		}
 		fmt.Fprintf(w, "next: berth logs %s -f, berth inspect %s, berth retire %s\n", r.Name, r.Name, r.Name)
+	case events.GoalStateOffered:
+		fmt.Fprintf(w, "%s is accepted as goal %s, and offered: the instance that took it in can't run it, another one may\n", r.Name, r.GoalID)
+		fmt.Fprintf(w, "next: berth goal %s says which instances declined, and why\n", r.GoalID)
 	case events.GoalStateAccepted, events.GoalStateRunning, events.GoalStateWaiting, events.GoalStateCancelling:
 		fmt.Fprintf(w, "%s is accepted: environment %s, goal %s, ready by %s\n", r.Name, r.Environment, r.GoalID, r.ReadyBy)
 		if status == aggregates.StatusUncertain || status == aggregates.StatusHeld {
