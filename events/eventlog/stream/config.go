@@ -138,8 +138,8 @@ func (l *Log) want() jetstream.StreamConfig {
 	}
 }
 
-// compression of the log's blocks: none with replicas. A replica that did not
-// stop in order cuts its log back to its last snapshot when it starts. Server
+// compression of the log's blocks: none with replicas. A replica that syncs
+// always and did not stop in order cuts its log back to its last snapshot. Server
 // 2.15 may compress the block that it then goes on writing to, and cuts a block
 // that is compressed already at an offset of the plain text: either way the
 // replica can't read its log any more. A log without replicas is never cut back.
