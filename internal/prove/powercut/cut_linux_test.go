@@ -119,6 +119,7 @@ func (p *place) cut(u *up, round, least int) *up {
 	p.Helper()
 	a := u.load(round)
 	a.enough(p, least)
+	u.freeze()
 	p.disk.Cut()
 	u.kill()
 	a.end()

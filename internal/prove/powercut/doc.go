@@ -1,7 +1,7 @@
 // Package powercut proves durability of the whole manager: `berth up` runs in
 // a process of its own with its data directory on a disk whose power is cut
-// (package loopdisk) while clients work; then the disk comes back and the
-// manager is started again.
+// (package loopdisk) while clients work, and which stands still from the moment
+// before; then the disk comes back and the manager is started again.
 //
 // After each cut, in the strict and in the group profile, with the log's blocks
 // compressed and not: every event and every answer that a client had before the

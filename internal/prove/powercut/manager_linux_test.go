@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -117,6 +119,49 @@ func (p *place) start() *up {
 			p.Fatalf("the manager was not ready within %s: %s", loopdisk.Within, u.out.String())
 		}
 	}
+}
+
+// freeze stops the manager where it is: a machine without power does nothing
+// more. Without it a sync that meets the shutdown of its file system halfway may
+// report success, and the manager goes on for the milliseconds until it is
+// killed. A thread that the kernel keeps busy, as in the middle of a sync, stops
+// before it comes back, so that it is cut there.
+func (u *up) freeze() {
+	p := u.p
+	p.Helper()
+	p.must(unix.Kill(-u.cmd.Process.Pid, unix.SIGSTOP))
+	for end := time.Now().Add(loopdisk.Within); ; time.Sleep(time.Millisecond) {
+		states, err := threads(u.cmd.Process.Pid)
+		p.must(err)
+		if strings.Trim(states, "TD") == "" {
+			return
+		}
+		if time.Now().After(end) {
+			p.Fatalf("the manager does not stop: its threads are %s", states)
+		}
+	}
+}
+
+// threads are the states of a process's threads, one letter each.
+func threads(pid int) (states string, err error) {
+	all, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	if err == nil && len(all) == 0 {
+		err = fmt.Errorf("process %d has no threads", pid)
+	}
+	if err != nil {
+		return "", err
+	}
+	for _, f := range all {
+		b, err := os.ReadFile(f)
+		if err != nil {
+			continue // it ended meanwhile
+		}
+		// The name before it, in parentheses, may hold anything.
+		if _, rest, ok := strings.Cut(string(b[bytes.LastIndexByte(b, ')')+1:]), " "); ok && rest != "" {
+			states += rest[:1]
+		}
+	}
+	return states, nil
 }
 
 // kill ends the manager's whole process group at once and waits for it.
