@@ -10,11 +10,12 @@ import (
 	"berth/events/fault"
 	"berth/internal/bench"
 	"berth/providers/process"
+	"berth/providers/qemu"
 )
 
 // The test's binary is what the benchmark runs again for processes of its own.
 func TestMain(m *testing.M) {
-	for _, role := range []func([]string) (bool, int){process.Main, bench.Main} {
+	for _, role := range []func([]string) (bool, int){process.Main, qemu.Main, bench.Main} {
 		if handled, code := role(os.Args[1:]); handled {
 			os.Exit(code)
 		}
@@ -31,13 +32,17 @@ func TestRows(t *testing.T) {
 		bench.PartReplay:   {"replay-fold", "replay-snapshot-save", "replay-snapshot-load", "replay-snapshot-size"},
 		bench.PartHosted:   {"hosted-call-p50", "hosted-call-overhead", "hosted-uncertain-at-once", "hosted-uncertain-questions", "hosted-uncertain-settled"},
 		bench.PartExport:   {"export-rate", "export-memory-manager", "export-memory-provider"},
+		bench.PartMicroVM:  {"microvm-cold", "microvm-golden", "microvm-pause", "microvm-resume"},
 		bench.PartFleet:    {"heap-per-retired", "heap-per-live", "start-after-kill", "idle-cpu"},
 	} {
 		t.Run(part, func(t *testing.T) {
 			if part == bench.PartCommands && runtime.GOOS != "linux" {
 				t.Skip("seats are processes of Linux")
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+			if part == bench.PartMicroVM && (os.Getenv("BERTH_PROVE") == "" || qemu.Available() != nil) {
+				t.Skip("NO MICROVM IS MEASURED: BERTH_PROVE=1 does it, where QEMU and a kernel are installed")
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 			defer cancel()
 			dir := t.TempDir()
 			r, err := bench.Run(ctx, []string{part}, bench.Options{Dir: dir, Events: 4000, Live: 5, Samples: 8, Rounds: 1, Idle: 10 * time.Millisecond, Uncertain: 20, Export: 3<<20 + 1})

@@ -16,13 +16,14 @@ const (
 	PartLog      = "log"      // commits beside publishes
 	PartCommands = "commands" // inspect and spawn
 	PartReplay   = "replay"   // rebuilding every projection
+	PartMicroVM  = "microvm"  // boots, golden states and pauses of microVMs, where this host can run them
 	PartFleet    = "fleet"    // memory, start after a kill, idling
 	PartHosted   = "hosted"   // calls over HTTPS, and many uncertain operations
 	PartExport   = "export"   // a file over HTTPS
 )
 
 // Parts are all of them, in the order in which they run.
-var Parts = []string{PartLog, PartCommands, PartReplay, PartFleet, PartHosted, PartExport}
+var Parts = []string{PartLog, PartCommands, PartReplay, PartFleet, PartHosted, PartExport, PartMicroVM}
 
 // Defaults and limits of Options.
 const (
@@ -119,13 +120,17 @@ func Run(ctx context.Context, parts []string, o Options) (r Report, err error) {
 		if len(parts) > 0 && !slices.Contains(parts, p) {
 			continue
 		}
+		if p == PartMicroVM && len(parts) == 0 && microVMs() != nil {
+			o.Progress("microvm: left out, this host can't run any")
+			continue
+		}
 		o.Dir = filepath.Join(dir, p)
 		if err := os.Mkdir(o.Dir, 0o700); err != nil {
 			return r, err
 		}
 		rows, err := map[string]func(context.Context, Options) ([]Row, error){
 			PartLog: measureLog, PartCommands: measureCommands, PartReplay: measureReplay, PartFleet: measureFleet,
-			PartHosted: measureHosted, PartExport: measureExport,
+			PartHosted: measureHosted, PartExport: measureExport, PartMicroVM: measureMicroVM,
 		}[p](ctx, o)
 		r.Rows = append(r.Rows, rows...)
 		if err != nil {

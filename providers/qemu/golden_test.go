@@ -13,6 +13,7 @@ import (
 
 	"berth/events"
 	"berth/providers"
+	"berth/providers/qemu/machine"
 	"berth/providers/seat"
 )
 
@@ -88,6 +89,6 @@ func (r *rig) golden(mib int64) []string {
 		r.Fatal(err)
 	}
 	c := choice{network: "none", memory: mib, cpus: 1}
-	found, _ := filepath.Glob(filepath.Join(boots, "golden-"+hardware(f, c).Digest()[:24]+".state"))
+	found, _ := filepath.Glob(machine.GoldenFile(boots, hardware(f, c), machine.StateExt))
 	return found
 }

@@ -89,7 +89,7 @@ func (s *supervisor) clear() {
 		_ = s.cmd.Process.Kill()
 		<-s.gone
 	}
-	for _, name := range []string{fileMonitor, fileAgent, fileMigration} {
+	for _, name := range []string{FileMonitor, FileAgent, FileMigration} {
 		_ = os.Remove(name)
 	}
 }
@@ -198,7 +198,7 @@ func (s *supervisor) lastWords() string {
 
 // connect opens the only connections to the monitor and to the agent.
 func (s *supervisor) connect(ctx context.Context) error {
-	c, err := dial(ctx, fileMonitor)
+	c, err := dial(ctx, FileMonitor)
 	if err != nil {
 		return err
 	}
@@ -208,7 +208,7 @@ func (s *supervisor) connect(ctx context.Context) error {
 	if v := s.start.Hardware.Version; s.mon.Version != v {
 		return fmt.Errorf("this is QEMU %s, and %s was probed", s.mon.Version, v)
 	}
-	if c, err = dial(ctx, fileAgent); err != nil {
+	if c, err = dial(ctx, FileAgent); err != nil {
 		return err
 	}
 	s.peer = newPeer(c, uint64(time.Now().UnixNano()), func(b []byte) { _, _ = s.out.Write(b) })
@@ -312,7 +312,7 @@ func (s *supervisor) load(ctx context.Context, name string, want Restore) error 
 		return err
 	}
 	defer f.Close()
-	c, err := dial(ctx, fileMigration)
+	c, err := dial(ctx, FileMigration)
 	if err != nil {
 		return err
 	}

@@ -30,9 +30,14 @@ const (
 	goldenPatience = 60 * time.Second // for making one, and for waking one up
 )
 
-// goldenFile is the path of a golden state's part: .state, .json or .lock.
+// GoldenFile is the path of a part of h's golden state in a directory: StateExt,
+// .json or .lock.
+func GoldenFile(dir string, h Hardware, ext string) string {
+	return filepath.Join(dir, goldenPrefix+h.Digest()[:24]+ext)
+}
+
 func (s *supervisor) goldenFile(ext string) string {
-	return filepath.Join(s.start.Golden, goldenPrefix+s.start.Hardware.Digest()[:24]+ext)
+	return GoldenFile(s.start.Golden, s.start.Hardware, ext)
 }
 
 // wantsGolden says that this start may use and make a golden state.

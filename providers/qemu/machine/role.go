@@ -173,7 +173,7 @@ func (s *supervisor) launch(j *seatdir.Journal) (*events.Facts, error) {
 	if s.out, err = custodian.OpenOutput(s.dir); err != nil {
 		return nil, err
 	}
-	for _, name := range []string{seatdir.FileSocket, seatdir.FileExit, fileMonitor, fileAgent, fileMigration} {
+	for _, name := range []string{seatdir.FileSocket, seatdir.FileExit, FileMonitor, FileAgent, FileMigration} {
 		if err := os.Remove(s.dir.File(name)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			return nil, err
 		}

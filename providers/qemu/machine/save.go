@@ -138,15 +138,15 @@ func (s *supervisor) migrate(ctx context.Context, w io.Writer) error {
 	if err := s.mon.Do(ctx, "migrate-set-parameters", map[string]int64{"max-bandwidth": 10 << 30}, nil); err != nil {
 		return err
 	}
-	_ = os.Remove(fileMigration)
-	ln, err := net.ListenUnix("unix", &net.UnixAddr{Name: fileMigration, Net: "unix"})
+	_ = os.Remove(FileMigration)
+	ln, err := net.ListenUnix("unix", &net.UnixAddr{Name: FileMigration, Net: "unix"})
 	if err != nil {
 		return err
 	}
 	defer ln.Close()
 	stop := context.AfterFunc(ctx, func() { _ = ln.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
-	if err := s.mon.Do(ctx, "migrate", map[string]string{"uri": "unix:" + fileMigration}, nil); err != nil {
+	if err := s.mon.Do(ctx, "migrate", map[string]string{"uri": "unix:" + FileMigration}, nil); err != nil {
 		return err
 	}
 	c, err := ln.AcceptUnix()

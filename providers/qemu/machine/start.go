@@ -14,9 +14,9 @@ import (
 
 // The names inside a machine's directory, beside those of package seatdir.
 const (
-	fileMonitor   = "qmp.sock"
-	fileAgent     = "agent.sock"
-	fileMigration = "migration.sock"
+	FileMonitor   = "qmp.sock"
+	FileAgent     = "agent.sock"
+	FileMigration = "migration.sock"
 	fileLog       = "qemu.log"
 	FileState     = "restore.state" // a memory checkpoint to begin from
 	FileHome      = "restore.tar"   // a home to begin with
@@ -102,15 +102,15 @@ func (s Start) Args(incoming bool) []string {
 		"-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
 		"-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny",
 		"-kernel", s.Kernel, "-initrd", s.Initramfs, "-append", h.commandLine(),
-		"-chardev", "socket,id=agent,path=" + fileAgent + ",server=on,wait=off",
+		"-chardev", "socket,id=agent,path=" + FileAgent + ",server=on,wait=off",
 		"-device", "virtio-serial-device", "-device", "virtserialport,chardev=agent,name=" + guest.PortName,
-		"-qmp", "unix:" + fileMonitor + ",server=on,wait=off",
+		"-qmp", "unix:" + FileMonitor + ",server=on,wait=off",
 	}
 	if h.Network != "" {
 		args = append(args, "-netdev", "user,id=network,ipv6=off", "-device", "virtio-net-device,netdev=network")
 	}
 	if incoming {
-		args = append(args, "-incoming", "unix:"+fileMigration)
+		args = append(args, "-incoming", "unix:"+FileMigration)
 	}
 	return args
 }
