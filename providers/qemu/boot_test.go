@@ -78,9 +78,8 @@ func TestAMachinesLife(t *testing.T) {
 	r.forks(id, cp, p)
 
 	r.tell(id, "two", "two is number 2 on demo") // the original has gone on
-	if err := r.say(id, "\x04"); err != nil {
-		t.Fatal(err)
-	}
+	// The command ends by this, and its machine may be gone before it answers.
+	_ = r.say(id, "\x04")
 	r.until("the exit of the command", func() bool { return r.inspect(id).State == events.StateStopped })
 	f := r.inspect(id)
 	if f.ExitCode == nil || *f.ExitCode != 7 || f.StoppedAt == nil {
