@@ -12,11 +12,13 @@ import (
 type Kind string
 
 // The kinds. A read appends nothing; a write is one decision, repeatable under
-// its id; a goal is accepted durably and ends later.
+// its id; a goal is accepted durably and ends later; an effect appends nothing
+// and is done at most once, so that it is never repeated by itself.
 const (
-	Read  Kind = "read"
-	Write Kind = "write"
-	Goal  Kind = "goal"
+	Read   Kind = "read"
+	Write  Kind = "write"
+	Goal   Kind = "goal"
+	Effect Kind = "effect"
 )
 
 // Targets is which instances can be asked.

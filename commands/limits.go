@@ -27,6 +27,8 @@ const (
 	// MaxPage and DefaultPage bound the rows of one page of a list.
 	MaxPage     = 500
 	DefaultPage = 200
+	// MaxText is the longest text that `input` types, in bytes.
+	MaxText = 64 << 10
 	// MaxChunk and DefaultChunk bound the bytes of one page of a log or a file.
 	MaxChunk     = 512 << 10
 	DefaultChunk = 256 << 10

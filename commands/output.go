@@ -246,3 +246,10 @@ type DescribeResult struct {
 	Digest   string        `json:"digest"` // sha256 of the commands' canonical form
 	Commands []Description `json:"commands"`
 }
+
+// InputResult says what a seat's terminal took.
+type InputResult struct {
+	Name  events.Alias `json:"name"`
+	UID   events.UID   `json:"uid"`
+	Bytes int          `json:"bytes"` // delivered, Enter included
+}

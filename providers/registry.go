@@ -28,12 +28,13 @@ const (
 	SurfaceList       Surface = "list"       // List
 	SurfaceWatch      Surface = "watch"      // Watcher
 	SurfaceAdopt      Surface = "adopt"      // Adopter
+	SurfaceTerminal   Surface = "terminal"   // Terminal
 )
 
 // Surfaces lists every surface; Required are those that can't be unsupported.
 var (
 	Surfaces = []Surface{SurfaceHost, SurfaceImage, SurfaceLife, SurfaceReconcile, SurfaceExclude, SurfacePause,
-		SurfaceExtend, SurfaceCheckpoint, SurfaceExport, SurfaceLogs, SurfaceList, SurfaceWatch, SurfaceAdopt}
+		SurfaceExtend, SurfaceCheckpoint, SurfaceExport, SurfaceLogs, SurfaceList, SurfaceWatch, SurfaceAdopt, SurfaceTerminal}
 	Required = []Surface{SurfaceHost, SurfaceImage, SurfaceLife, SurfaceReconcile}
 )
 
@@ -63,19 +64,23 @@ func BundleOf(d Driver, unsupported map[Surface]string) Bundle {
 	if _, ok := d.(Adopter); !ok {
 		b.Surfaces[SurfaceAdopt] = Support{Reason: "environments are not bound to this host"}
 	}
+	if _, ok := d.(Terminal); !ok {
+		b.Surfaces[SurfaceTerminal] = Support{Reason: "it does not own the terminal of its seats"}
+	}
 	for s, why := range unsupported {
 		b.Surfaces[s] = Support{Reason: why}
 	}
 	return b
 }
 
-// Entry is one registered provider. Its driver is guarded; Watcher and
-// Adopter are nil where the surface is unsupported.
+// Entry is one registered provider. Its driver and terminal are guarded;
+// Watcher, Adopter and Terminal are nil where the surface is unsupported.
 type Entry struct {
 	Name     string
 	Driver   Driver
 	Watcher  Watcher
 	Adopter  Adopter
+	Terminal Terminal
 	surfaces map[Surface]Support
 }
 
@@ -129,6 +134,7 @@ func freeze(b Bundle) (Entry, error) {
 	}
 	watcher, watches := raw.(Watcher)
 	adopter, adopts := raw.(Adopter)
+	terminal, shows := raw.(Terminal)
 	for _, s := range Surfaces {
 		v, ok := b.Surfaces[s]
 		switch {
@@ -136,7 +142,7 @@ func freeze(b Bundle) (Entry, error) {
 			return bad(s, "neither supported nor refused with a reason")
 		case v.Supported && v.Reason != "":
 			return bad(s, "supported, yet with a reason against it")
-		case v.Supported && (s == SurfaceWatch && !watches || s == SurfaceAdopt && !adopts):
+		case v.Supported && (s == SurfaceWatch && !watches || s == SurfaceAdopt && !adopts || s == SurfaceTerminal && !shows):
 			return bad(s, "supported, but the driver does not implement it")
 		case !v.Supported && slices.Contains(Required, s):
 			return bad(s, "no provider can be without it")
@@ -152,6 +158,9 @@ func freeze(b Bundle) (Entry, error) {
 	}
 	if b.Surfaces[SurfaceAdopt].Supported {
 		e.Adopter = adopter
+	}
+	if b.Surfaces[SurfaceTerminal].Supported {
+		e.Terminal = guardedTerminal{guard{raw}, terminal}
 	}
 	return e, nil
 }

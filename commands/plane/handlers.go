@@ -18,6 +18,7 @@ var handlers = map[string]handler{
 	"events":                 on(commands.Events, (*Plane).events),
 	"usage":                  on(commands.Usage, (*Plane).usage),
 	"logs":                   on(commands.Logs, (*Plane).logs),
+	"input":                  on(commands.Type, (*Plane).input),
 	"wait":                   on(commands.Wait, (*Plane).wait),
 	"spawn":                  on(commands.Spawn, spawnTo(events.TargetRunning)),
 	"reserve":                on(commands.Reserve, spawnTo(events.TargetReserved)),

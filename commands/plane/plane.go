@@ -151,13 +151,13 @@ func (p *Plane) handle(ctx context.Context, c *call, payload []byte) (any, error
 	if c.req, err = commands.DecodeRequest(payload); err != nil {
 		return nil, err
 	}
-	if p.Admit != nil && row.Kind != commands.Read && !slices.Contains(ending, row.Name) {
+	if p.Admit != nil && appends(row) && !slices.Contains(ending, row.Name) {
 		if err := p.Admit(); err != nil {
 			return nil, err
 		}
 	}
-	if c.req.DryRun && row.Kind == commands.Read {
-		return nil, fault.New(fault.BadRequest, "dryRun: %s is a read and appends nothing anyway", row.Name)
+	if c.req.DryRun && !appends(row) {
+		return nil, fault.New(fault.BadRequest, "dryRun: %s appends nothing anyway", row.Name)
 	}
 	timeout := row.Timeout
 	if c.req.TimeoutMs > 0 {
@@ -171,6 +171,11 @@ func (p *Plane) handle(ctx context.Context, c *call, payload []byte) (any, error
 		}
 	}
 	return handlers[row.Name](p, ctx, c)
+}
+
+// appends says that a command changes the log.
+func appends(row *commands.Contract) bool {
+	return row.Kind != commands.Read && row.Kind != commands.Effect
 }
 
 // authorize is what open mode allows: the owner local, and its own things.

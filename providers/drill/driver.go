@@ -42,11 +42,14 @@ type Driver struct {
 	next     time.Time // of Machine.Next, when the watchers last looked
 	shut     bool
 	watchers map[*watcher]struct{}
+
+	terminals map[events.EnvironmentID]*terminal
 }
 
 var (
-	_ providers.Driver  = (*Driver)(nil)
-	_ providers.Watcher = (*Driver)(nil)
+	_ providers.Driver   = (*Driver)(nil)
+	_ providers.Watcher  = (*Driver)(nil)
+	_ providers.Terminal = (*Driver)(nil)
 )
 
 // Open opens or makes the provider in a directory. It is refused with
@@ -66,7 +69,7 @@ func Open(c Config) (*Driver, error) {
 	if err != nil {
 		return nil, unreadable(c.Dir, err)
 	}
-	d := &Driver{clock: c.Clock, lock: l, closed: make(chan struct{}), watchers: map[*watcher]struct{}{}}
+	d := &Driver{clock: c.Clock, lock: l, closed: make(chan struct{}), watchers: map[*watcher]struct{}{}, terminals: map[events.EnvironmentID]*terminal{}}
 	if d.clock == nil {
 		d.clock = time.Now
 	}
@@ -295,6 +298,10 @@ func (d *Driver) Close() error {
 		return nil
 	}
 	d.shut = true
+	for _, t := range d.terminals {
+		t.s.Close()
+	}
+	clear(d.terminals)
 	close(d.closed)
 	return errors.Join(d.j.close(), d.lock.Unlock())
 }

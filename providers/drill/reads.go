@@ -177,7 +177,7 @@ func (m *Machine) withoutNewest(ls []providers.Listed) []providers.Listed {
 // capabilities is what every plan gets here.
 func capabilities() events.Capabilities {
 	return events.Capabilities{Custody: true, ColdCheckpoint: true, MemoryCheckpoint: true, PauseKeepsMemory: true,
-		Export: true, DurableSeatHome: true, Extend: events.ExtendLimit{StepMs: ExtendStepMs}}
+		Export: true, DurableSeatHome: true, Screen: true, Extend: events.ExtendLimit{StepMs: ExtendStepMs}}
 }
 
 func preflight(t time.Time, c Call, why *fault.Error) providers.Preflight {

@@ -58,9 +58,10 @@ type Driver struct {
 }
 
 var (
-	_ providers.Driver  = (*Driver)(nil)
-	_ providers.Watcher = (*Driver)(nil)
-	_ providers.Adopter = (*Driver)(nil)
+	_ providers.Driver   = (*Driver)(nil)
+	_ providers.Watcher  = (*Driver)(nil)
+	_ providers.Adopter  = (*Driver)(nil)
+	_ providers.Terminal = (*Driver)(nil)
 )
 
 // New makes a driver over a seats directory. It starts nothing and looks at

@@ -17,6 +17,7 @@ import (
 	"berth/events/fault"
 	"berth/providers"
 	"berth/providers/process/cgroup"
+	"berth/providers/process/custodian"
 	"berth/providers/process/image"
 	"berth/providers/process/seatdir"
 	"berth/providers/process/stage"
@@ -129,7 +130,7 @@ func (d *Driver) Preflight(ctx context.Context, plan events.Plan) (providers.Pre
 		check("disk", true, "not bounded")
 	}
 	p.Capabilities = events.Capabilities{
-		Custody: true, ColdCheckpoint: true, PauseKeepsMemory: true, Export: true, DurableSeatHome: true,
+		Custody: true, ColdCheckpoint: true, PauseKeepsMemory: true, Export: true, DurableSeatHome: true, Screen: custodian.HasTerminals(),
 		Extend: events.ExtendLimit{StepMs: seat.ExtendStep.Milliseconds()},
 	}
 	return p, nil

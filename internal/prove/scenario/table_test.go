@@ -72,9 +72,9 @@ var table = map[int]row{
 	57: by("commands/plane.TestRaceForAName", "conformance: many-at-once", "script: story-two-names-racing").but("Berth keeps no warm environments to be claimed"),
 	58: by("aggregates.TestObservations", "providers/drill.TestVanishAndSwap", "script: story-vanished"),
 
-	59: {open: terminals},
+	59: by("internal/screen.TestBytesCutAnywhere", "providers/process/custodian.TestALateViewBeginsWithTheWholeScreen"),
 	61: {open: terminals},
-	62: {open: terminals},
+	62: by("providers/process/custodian.TestAStalledViewIsToldWhatItMissed"),
 	63: by("sagas.TestExportedFiles", "providers/hosted.TestDownloadResumes", "conformance: export-too-large", "script: story-export-damaged").
 		but("memory is bounded by the code's fixed buffers; no test measures it"),
 	65: by("sagas.TestMaterialStaysOffTheLog", "providers/hosted.TestSecretsStayInside", "conformance: material-stays-inside", "script: story-canary").

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 
+	"berth/providers"
 	"berth/providers/process/seatdir"
 )
 
@@ -27,6 +28,13 @@ func (o *Output) Write(p []byte) (int, error) { return o.o.Write(p) }
 // CopyTo writes what is in memory from offset and then what comes, until the
 // output is closed, w fails, or w is too slow.
 func (o *Output) CopyTo(w io.Writer, from int64) error { return o.o.copyTo(w, from) }
+
+// View writes the whole screen and then what comes, as providers.ReadPart
+// reads it, until the output is closed or w fails.
+func (o *Output) View(w io.Writer) error { return o.o.view(w) }
+
+// Resize tells what size the terminal has been given.
+func (o *Output) Resize(rows, cols uint16) { o.o.resize(providers.Size{Rows: rows, Cols: cols}) }
 
 // Span is the first and the next offset that is in memory.
 func (o *Output) Span() (from, next int64) { return o.o.span() }

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 
+	"berth/providers"
 	"berth/providers/process/seatdir"
 )
 
@@ -37,10 +38,14 @@ type output struct {
 	seg    *os.File
 	segLen int64
 	closed bool
+	size   providers.Size // of the terminal, for those who look at it
+	fed    int64          // offset of the next byte that the screen gets
+	nudge  func()         // asks the seat's program to paint its screen again; may be nil
+	screen tracker
 }
 
 func newOutput(d seatdir.Dir) (*output, error) {
-	o := &output{dir: d.File(seatdir.DirOutput)}
+	o := &output{dir: d.File(seatdir.DirOutput), size: providers.Size{Rows: defaultRows, Cols: defaultCols}}
 	o.more.L = &o.mu
 	if err := os.Mkdir(o.dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return nil, err
@@ -53,6 +58,8 @@ func newOutput(d seatdir.Dir) (*output, error) {
 		last := segs[len(segs)-1]
 		o.total = last.from + last.length
 	}
+	o.fed = o.total
+	go o.keepScreen()
 	return o, nil
 }
 

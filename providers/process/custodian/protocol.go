@@ -31,6 +31,7 @@ const (
 	AskInput    = "input"
 	AskResize   = "resize"
 	AskAttach   = "attach"
+	AskView     = "view" // the answer is followed by parts (providers.ReadPart)
 )
 
 // MaxRequest bounds one request in bytes; MaxInput bounds Data.
@@ -55,6 +56,9 @@ type Response struct {
 	Frozen bool         `json:"frozen"`
 	From   int64        `json:"from"` // attach: offset of the first byte that follows
 	Next   int64        `json:"next"` // offset after the newest output
+	// Delivered is how many bytes of an input the terminal took, also with a
+	// fault.
+	Delivered int `json:"delivered,omitempty"`
 }
 
 // Dial connects to the custodian of a seat and proves that the peer is the
@@ -117,6 +121,18 @@ func Attach(ctx context.Context, d seatdir.Dir, want events.Custody, from int64)
 		return nil, resp, err
 	}
 	return c, resp, nil
+}
+
+// View looks at the seat's terminal: the whole screen, then what comes.
+func View(ctx context.Context, d seatdir.Dir, want events.Custody) (io.ReadCloser, error) {
+	c, _, err := ask(ctx, d, want, Request{Ask: AskView})
+	if err != nil {
+		if c != nil {
+			_ = c.Close()
+		}
+		return nil, err
+	}
+	return c, nil
 }
 
 // Hold freezes the seat until release, or until the caller dies: a manager

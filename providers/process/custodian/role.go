@@ -57,6 +57,7 @@ type custodian struct {
 	done   chan struct{}  // closed when the exit proof is written
 	served chan struct{}  // closed when nothing more is accepted
 	busy   sync.WaitGroup // answers under way
+	typing sync.Mutex     // one input at a time, so that none is torn by another
 }
 
 // Main runs the role; it returns when the seat has ended and its proof is

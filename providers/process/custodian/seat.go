@@ -12,11 +12,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
 
 	"berth/events"
 	"berth/events/fault"
+	"berth/providers"
 	"berth/providers/process/identity"
 	"berth/providers/process/seatdir"
 	"berth/providers/process/stage"
@@ -49,7 +49,7 @@ func (c *custodian) startSeat() (err error) {
 			}
 		}()
 	}
-	master, slave, err := pty.Open()
+	master, slave, err := openTerminal()
 	if err != nil {
 		return fault.New(fault.FailedPrecondition, "terminal: %s", err)
 	}
@@ -59,7 +59,7 @@ func (c *custodian) startSeat() (err error) {
 			_ = master.Close()
 		}
 	}()
-	if err := pty.Setsize(master, &pty.Winsize{Rows: defaultRows, Cols: defaultCols}); err != nil {
+	if err := setSize(master, providers.Size{Rows: defaultRows, Cols: defaultCols}); err != nil {
 		return err
 	}
 	if s.IDBase != 0 && s.Seat.Isolated {
@@ -75,7 +75,7 @@ func (c *custodian) startSeat() (err error) {
 		c.abandon()
 		return err
 	}
-	c.master = master
+	c.master, c.out.nudge = master, c.nudge
 	go func() {
 		defer close(c.drain)
 		_, _ = io.Copy(c.out, master) // ends with EIO when the last slave is closed

@@ -11,11 +11,11 @@ import (
 	"os"
 	"time"
 
-	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
 
 	"berth/events"
 	"berth/events/fault"
+	"berth/providers"
 	"berth/providers/process/identity"
 	"berth/providers/process/seatdir"
 )
@@ -74,7 +74,7 @@ func (c *custodian) answer(conn *net.UnixConn) {
 	resp := Response{}
 	if err := json.Unmarshal(line, &r); err != nil {
 		resp.Fault = fault.New(fault.BadRequest, "not a request: %s", err)
-	} else if err := c.do(r); err != nil {
+	} else if err := c.do(r, &resp); err != nil {
 		resp.Fault = fault.From(err)
 	}
 	first, next := c.out.span()
@@ -101,12 +101,14 @@ func (c *custodian) answer(conn *net.UnixConn) {
 		c.mu.Unlock()
 	case r.Ask == AskAttach && err == nil:
 		_ = c.out.copyTo(conn, resp.From)
+	case r.Ask == AskView && err == nil:
+		_ = c.out.view(conn)
 	}
 }
 
-func (c *custodian) do(r Request) error {
+func (c *custodian) do(r Request, resp *Response) error {
 	switch r.Ask {
-	case AskStatus, AskAttach:
+	case AskStatus, AskAttach, AskView:
 		return nil
 	case AskFreeze, AskHold:
 		return c.freeze(true)
@@ -121,16 +123,9 @@ func (c *custodian) do(r Request) error {
 		}
 		return nil
 	case AskInput:
-		if len(r.Data) > MaxInput {
-			return fault.New(fault.BadRequest, "input of %d bytes: at most %d at a time", len(r.Data), MaxInput)
-		}
-		_, err := c.master.Write(r.Data)
-		return err
+		return c.typeIn(r.Data, resp)
 	case AskResize:
-		if r.Rows < 1 || r.Cols < 1 || r.Rows > 1000 || r.Cols > 1000 {
-			return fault.New(fault.BadRequest, "a terminal of %d rows and %d columns: each from 1 to 1000", r.Rows, r.Cols)
-		}
-		return pty.Setsize(c.master, &pty.Winsize{Rows: r.Rows, Cols: r.Cols})
+		return c.resize(providers.Size{Rows: r.Rows, Cols: r.Cols})
 	}
 	return fault.New(fault.Unimplemented, "a custodian does not know %q", r.Ask)
 }

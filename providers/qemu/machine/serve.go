@@ -82,13 +82,16 @@ func (s *supervisor) answer(conn *net.UnixConn) {
 	if err == nil && resp.Fault == nil && r.Ask == custodian.AskAttach {
 		_ = s.out.CopyTo(conn, resp.From)
 	}
+	if err == nil && resp.Fault == nil && r.Ask == custodian.AskView {
+		_ = s.out.View(conn)
+	}
 }
 
 func (s *supervisor) do(r custodian.Request) error {
 	ctx, cancel := context.WithTimeout(context.Background(), askPatience)
 	defer cancel()
 	switch r.Ask {
-	case custodian.AskStatus, custodian.AskAttach:
+	case custodian.AskStatus, custodian.AskAttach, custodian.AskView:
 		return nil
 	case custodian.AskFreeze:
 		return s.acting(func() error { return s.freeze(ctx) })
@@ -125,13 +128,17 @@ func (s *supervisor) acting(f func() error) error {
 
 func (s *supervisor) terminal(ctx context.Context, r custodian.Request) error {
 	if s.frozen {
-		return fault.New(fault.FailedPrecondition, "the machine is paused; resume it first")
+		return fault.New(fault.FailedPrecondition, "the machine is paused; resume it first").WithOutcome(fault.NotExecuted)
 	}
 	if r.Ask == custodian.AskResize {
 		if r.Rows < 1 || r.Cols < 1 || r.Rows > 1000 || r.Cols > 1000 {
 			return fault.New(fault.BadRequest, "a terminal of %d rows and %d columns: each from 1 to 1000", r.Rows, r.Cols)
 		}
-		return s.peer.call(ctx, wire.Frame{Do: wire.DoResize, Rows: r.Rows, Cols: r.Cols}, nil, nil)
+		err := s.peer.call(ctx, wire.Frame{Do: wire.DoResize, Rows: r.Rows, Cols: r.Cols}, nil, nil)
+		if err == nil {
+			s.out.Resize(r.Rows, r.Cols)
+		}
+		return err
 	}
 	if len(r.Data) > custodian.MaxInput {
 		return fault.New(fault.BadRequest, "input of %d bytes: at most %d at a time", len(r.Data), custodian.MaxInput)

@@ -1,0 +1,92 @@
+//go:build linux
+
+package seat
+
+import (
+	"context"
+	"errors"
+	"io"
+
+	"berth/events"
+	"berth/events/fault"
+	"berth/providers"
+	"berth/providers/process/custodian"
+	"berth/providers/process/identity"
+	"berth/providers/process/seatdir"
+)
+
+// holder is the proved holder of a running seat. Everything that it refuses
+// with was found before the first byte.
+func (d *Base) holder(id events.EnvironmentID, ref string) (seatdir.Dir, events.Custody, error) {
+	dir, j, err := d.known(id, ref)
+	if err != nil {
+		return dir, events.Custody{}, fault.From(err).WithOutcome(fault.NotExecuted)
+	}
+	idle := fault.New(fault.FailedPrecondition, "the seat of environment %s is not running", id).WithOutcome(fault.NotExecuted)
+	if j.Phase != seatdir.PhaseStarted {
+		return dir, events.Custody{}, idle
+	}
+	var f events.Facts
+	if ended, err := exitFacts(dir, &f); ended && err == nil {
+		return dir, events.Custody{}, idle
+	}
+	who, err := ReadIdent(dir)
+	if err != nil {
+		return dir, events.Custody{}, seen("terminal", id, err).WithOutcome(fault.NotExecuted)
+	}
+	h, err := identity.Open(who.Custodian)
+	if errors.Is(err, identity.ErrGone) {
+		return dir, events.Custody{}, idle
+	}
+	if err != nil {
+		return dir, events.Custody{}, seen("terminal", id, err).WithOutcome(fault.NotExecuted)
+	}
+	h.Close()
+	return dir, who.Custodian, nil
+}
+
+// Input implements providers.Terminal.
+func (d *Base) Input(ctx context.Context, id events.EnvironmentID, ref string, data []byte) (int, error) {
+	dir, who, err := d.holder(id, ref)
+	if err != nil {
+		return 0, err
+	}
+	resp, err := custodian.Ask(ctx, dir, who, custodian.Request{Ask: custodian.AskInput, Data: data})
+	if err != nil {
+		return resp.Delivered, seen("input", id, err)
+	}
+	return len(data), nil
+}
+
+// Resize implements providers.Terminal.
+func (d *Base) Resize(ctx context.Context, id events.EnvironmentID, ref string, size providers.Size) error {
+	dir, who, err := d.holder(id, ref)
+	if err != nil {
+		return err
+	}
+	if _, err := custodian.Ask(ctx, dir, who, custodian.Request{Ask: custodian.AskResize, Rows: size.Rows, Cols: size.Cols}); err != nil {
+		return seen("resize", id, err)
+	}
+	return nil
+}
+
+// View implements providers.Terminal.
+func (d *Base) View(ctx context.Context, id events.EnvironmentID, ref string) (providers.View, error) {
+	dir, who, err := d.holder(id, ref)
+	if err != nil {
+		return nil, err
+	}
+	r, err := custodian.View(ctx, dir, who)
+	if err != nil {
+		return nil, seen("view", id, err)
+	}
+	stop := context.AfterFunc(ctx, func() { _ = r.Close() })
+	return providers.PartStream{R: r, C: closer(func() error { stop(); return r.Close() })}, nil
+}
+
+type closer func() error
+
+// Close implements io.Closer.
+func (c closer) Close() error { return c() }
+
+var _ io.Closer = closer(nil)
