@@ -34,7 +34,7 @@ var whole = []Budget{
 	{Crashes: 1, Commands: 1}, {Crashes: 1, Changes: 1}, {Faults: 1, Changes: 1}, {Commands: 2, Changes: 1},
 	{Faults: 1, Commands: 1, Changes: 1}, {Faults: 1, Crashes: 1, Commands: 1, Prompt: true}, {Commands: 1, Lives: 1}, {Crashes: 1, Lives: 1},
 	{Faults: 1, Lives: 1}, {Faults: 1, Commands: 2, Lives: 1, Prompt: true, Brief: true}, {Faults: 1, Commands: 2, Poor: true},
-	{Faults: 1, Crashes: 2}, {Faults: 2, Changes: 1},
+	{Faults: 1, Crashes: 1, Commands: 1}, {Faults: 1, Crashes: 2}, {Faults: 2, Changes: 1},
 	{Faults: 1, Commands: 1, Reserved: true}, {Commands: 2, Reserved: true}, {Crashes: 1, Commands: 1, Reserved: true, Prompt: true},
 }
 
