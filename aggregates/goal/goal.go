@@ -55,7 +55,7 @@ var Table = machine.Table[events.GoalState, On]{Name: "goal", Rows: []machine.Ro
 	{From: []events.GoalState{events.GoalStateAccepted, events.GoalStateRunning, events.GoalStateWaiting}, On: OnWait, To: events.GoalStateWaiting, Guard: "progress of the phase waiting"},
 	{From: []events.GoalState{events.GoalStateAccepted, events.GoalStateRunning, events.GoalStateWaiting}, On: OnCancel, To: events.GoalStateCancelling, Guard: "repeat is idempotent"},
 	{From: live, On: OnSucceed, To: events.GoalSucceeded, Guard: "first terminal wins"},
-	{From: open, On: OnFail, To: events.GoalFailed, Guard: "first terminal wins"},
+	{From: live, On: OnFail, To: events.GoalFailed, Guard: "first terminal wins"},
 	{From: open, On: OnCancelled, To: events.GoalCancelled, Guard: "first terminal wins"},
 	{From: open, On: OnExpire, To: events.GoalExpired, Guard: "first terminal wins"},
 	{From: live, On: OnLose, To: events.GoalUncertain, Guard: "not before the readiness deadline"},

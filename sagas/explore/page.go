@@ -54,6 +54,8 @@ var Unseen = []struct{ Table, From, On, Why string }{
 	{"head", "", "advance-epoch", "a decision of its own that no saga of this version makes; it is folded where a record has it"},
 	{"goal", "", "wait", "no saga of this version puts a goal off; it is folded where a record has it"},
 	{"goal", "waiting", "", "no goal of this version waits"},
+	{"goal", "", "offer", "offers pass between instances with different facts, and the walk has one place; `commands/plane` runs them over a shared log"},
+	{"goal", "offered", "", "no goal of the walk is offered"},
 	{"goal", "running", "end-cancelled", "what runs is asked to cancel first, and is cancelling then"},
 }
 
