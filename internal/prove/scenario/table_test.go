@@ -76,7 +76,7 @@ var table = map[int]row{
 	61: {open: terminals},
 	62: by("providers/process/custodian.TestAStalledViewIsToldWhatItMissed"),
 	63: by("sagas.TestExportedFiles", "providers/hosted.TestDownloadResumes", "conformance: export-too-large", "script: story-export-damaged").
-		but("memory is bounded by the code's fixed buffers; no test measures it"),
+		but("memory is bounded by the code's fixed buffers, and measured by `berth bench export`, not asserted"),
 	65: by("sagas.TestMaterialStaysOffTheLog", "providers/hosted.TestSecretsStayInside", "conformance: material-stays-inside", "script: story-canary").
 		but("no test looks into a crash dump"),
 
