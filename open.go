@@ -194,7 +194,7 @@ func (m *Manager) openEngine(context.Context) error {
 	m.plane = plane.New(plane.Options{
 		Space: m.opts.Space, Self: m.writer, Log: m.commits(), Shelf: m.shelf, Views: m.runner, Providers: m.drivers, IDs: m.ids,
 		Now: m.clock.Now, ExportsDir: m.dir.File(exportsDir), Version: m.opts.Version, Durability: m.Profile(), Caller: m.dir.Identity.Caller,
-		Shared: shared, Engine: m.engineCounts, Admit: m.guard.Check, Logger: m.logger,
+		Shared: shared, MaxSeats: m.opts.MaxSeats, Engine: m.engineCounts, Admit: m.guard.Check, Logger: m.logger,
 	})
 	m.engine = sagas.NewEngine(sagas.Options{
 		Log: m.commits(), Shelf: m.shelf, Drivers: m.drivers, Self: m.writer, Caller: m.dir.Identity.Caller, IDs: m.ids,

@@ -54,6 +54,9 @@ type Options struct {
 	AcceptHistoryLoss string
 	// MaxBytes bounds the log on disk; zero is no limit of its own.
 	MaxBytes int64
+	// MaxSeats is how many names this instance holds at most; zero is no limit
+	// of its own.
+	MaxSeats int
 	// MinFree overrides MinFreeBytes; a negative value turns the guard off.
 	MinFree int64
 	// Self is the program that custodians are started from; empty is this one.

@@ -49,6 +49,9 @@ func (s Seat) Claim(c Claim) ([]events.Event, error) {
 	return append([]events.Event{claimed}, activated...), nil
 }
 
+// DetailSlotHeld is the kind of the detail that says what holds a name.
+const DetailSlotHeld = "berth.slot-held"
+
 // taken says what holds the name, and what can be done (scenario 13).
 func (s Seat) taken() *fault.Error {
 	e := fault.New(fault.FailedPrecondition, "the name %s is held: its environment is %s", s.Alias, s.Status()).
@@ -57,7 +60,7 @@ func (s Seat) taken() *fault.Error {
 	if op, ok := s.Environment.Last(); ok && op.Open() {
 		kv = append(kv, "operation", string(op.ID), "verb", string(op.Verb), "phase", string(op.Phase))
 	}
-	return e.WithDetail("berth.slot-held", kv...)
+	return e.WithDetail(DetailSlotHeld, kv...)
 }
 
 // RetirementID is the one operation id of a lifecycle's retirement (decision 9).

@@ -206,6 +206,7 @@ func TestGoalTable(t *testing.T) {
 		goal.OnOffer:     events.GoalOffered{By: inst, Until: t0},
 		goal.OnDecline:   events.GoalDeclined{Instance: inst},
 		goal.OnClaim:     events.GoalClaimed{Instance: inst},
+		goal.OnRename:    events.GoalRenamed{Allocated: events.Allocation{Name: "demo_2"}},
 		goal.OnProgress:  events.GoalProgressed{Phase: "launched"},
 		goal.OnWait:      events.GoalProgressed{Phase: goal.PhaseWaiting},
 		goal.OnCancel:    events.GoalCancelRequested{Mode: "graceful"},
@@ -219,7 +220,7 @@ func TestGoalTable(t *testing.T) {
 	agree(t, goal.Table, func(from events.GoalState, on goal.On) (events.GoalState, bool) {
 		s := goal.State{State: from}
 		after := s.Apply(events.Meta{Time: t0}, byOn[on])
-		return after.State, after.State != from || after.Settled != nil || after.Phase != "" || after.CancelMode != "" || after.Declined != nil
+		return after.State, after.State != from || after.Settled != nil || after.Phase != "" || after.CancelMode != "" || after.Allocated.Name != "" || after.Declined != nil
 	})
 	for _, st := range goal.Table.States() {
 		if st.Terminal() != (len((goal.State{State: st}).End(events.GoalFailed, nil, nil)) == 0) && st != goal.None {

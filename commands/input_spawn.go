@@ -14,7 +14,7 @@ import (
 // SpawnInput asks for an environment. What it does not say has a default, see
 // Plan. All of it is public text (decision 24).
 type SpawnInput struct {
-	Name     string            `json:"name" doc:"name of the environment" pattern:"^[A-Za-z0-9](?:[A-Za-z0-9_-]{0,62}[A-Za-z0-9])?$"`
+	Name     string            `json:"name,omitzero" doc:"name of the environment; one with the next number if absent" pattern:"^[A-Za-z0-9](?:[A-Za-z0-9_-]{0,62}[A-Za-z0-9])?$"`
 	Goal     string            `json:"goal,omitzero" doc:"id of the goal; the request's id if absent" pattern:"^[A-Za-z0-9_-]{1,64}$"`
 	Provider string            `json:"provider,omitzero" doc:"registered provider; process if absent"`
 	Image    *ImageInput       `json:"image,omitzero" doc:"what the environment is made from; the template host if absent"`
@@ -40,7 +40,12 @@ const NoTTL = "none"
 
 // Check implements Input.
 func (in SpawnInput) Check() error {
-	if err := first(Named{Name: in.Name}.Check(), checkGoal(in.Goal), in.Needs.Check()); err != nil {
+	if in.Name != "" {
+		if err := (Named{Name: in.Name}).Check(); err != nil {
+			return err
+		}
+	}
+	if err := first(checkGoal(in.Goal), in.Needs.Check()); err != nil {
 		return err
 	}
 	if _, err := in.ReadyFor(); err != nil {
@@ -52,6 +57,9 @@ func (in SpawnInput) Check() error {
 	}
 	return checkPlan(plan)
 }
+
+// Base is what a name that nobody chose begins with.
+func (in SpawnInput) Base() events.Alias { return DefaultBase }
 
 // ReadyFor is how long the spawn may take before its goal is uncertain.
 func (in SpawnInput) ReadyFor() (time.Duration, error) {

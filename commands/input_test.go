@@ -19,8 +19,6 @@ func TestHostileInputs(t *testing.T) {
 	long := strings.Repeat("a", 4096)
 	spawn := func(rest string) string { return `{"name":"demo",` + rest + `}` }
 	for _, c := range []struct{ command, input, field string }{
-		{"spawn", `{}`, "name"},
-		{"spawn", `{"name":""}`, "name"},
 		{"spawn", `{"name":"a.b"}`, "name"},
 		{"spawn", `{"name":"../etc"}`, "name"},
 		{"spawn", `{"name":"a b"}`, "name"},

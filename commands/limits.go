@@ -66,6 +66,7 @@ const (
 // What a plan has when it does not say.
 const (
 	DefaultProvider  = "process"
+	DefaultBase      = "agent" // of the name, with a number behind it
 	DefaultImageKind = "template"
 	DefaultImage     = "host"
 	DefaultCPUs      = "0.25"

@@ -19,6 +19,7 @@ const (
 	KindSeat        Kind = "seat"        // seat.<owner>.<alias>: slot, head, environment
 	KindGoal        Kind = "goal"        // goal.<owner>.<actor>.<uid>.<goalId>: goal
 	KindUID         Kind = "uid"         // uid.<uid>: create-only reservation
+	KindNumber      Kind = "number"      // number.<owner>.<base>: numbers of names that nobody chose
 	KindInstance    Kind = "instance"    // instance.<id>: instance
 	KindEnvironment Kind = "environment" // environment.<id>: one that was written off
 	KindSpace       Kind = "space"       // space.<name>: facts about the whole log
@@ -36,6 +37,11 @@ func GoalBoundary(c Caller, g GoalID) Boundary {
 
 // UIDBoundary is the create-only reservation of a lifecycle uid.
 func UIDBoundary(u UID) Boundary { return Boundary("uid." + string(u)) }
+
+// NumberBoundary is where the numbers of a base are issued, each once for ever.
+func NumberBoundary(o Owner, base Alias) Boundary {
+	return Boundary("number." + string(o) + "." + string(base))
+}
 
 // InstanceBoundary is a manager's registration.
 func InstanceBoundary(i InstanceID) Boundary { return Boundary("instance." + string(i)) }
@@ -100,7 +106,7 @@ func ParseBoundary(s string) (Boundary, error) {
 // tokens is how many tokens come after the kind; zero is no kind of boundary.
 func (k Kind) tokens() int {
 	switch k {
-	case KindSeat:
+	case KindSeat, KindNumber:
 		return 2
 	case KindGoal:
 		return 4

@@ -46,6 +46,8 @@ const (
 	TypeGoalCancelRequested   = "goal.cancel-requested"
 	TypeGoalEnded             = "goal.ended"
 	TypeGoalSettled           = "goal.settled"
+	TypeGoalRenamed           = "goal.renamed"
+	TypeNumberIssued          = "number.issued"
 	TypeUIDReserved           = "uid.reserved"
 	TypeInstanceRegistered    = "instance.registered"
 	TypeInstanceStopped       = "instance.stopped"
@@ -183,6 +185,12 @@ func (GoalEnded) EventType() string { return TypeGoalEnded }
 
 // EventType implements Event.
 func (GoalSettled) EventType() string { return TypeGoalSettled }
+
+// EventType implements Event.
+func (GoalRenamed) EventType() string { return TypeGoalRenamed }
+
+// EventType implements Event.
+func (NumberIssued) EventType() string { return TypeNumberIssued }
 
 // EventType implements Event.
 func (UIDReserved) EventType() string { return TypeUIDReserved }

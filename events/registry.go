@@ -73,6 +73,8 @@ var registry = index(
 	of[GoalCancelRequested](1),
 	of[GoalEnded](1),
 	of[GoalSettled](1),
+	of[GoalRenamed](1),
+	of[NumberIssued](1),
 	of[UIDReserved](1),
 	of[InstanceRegistered](1),
 	of[InstanceStopped](1),

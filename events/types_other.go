@@ -50,6 +50,14 @@ type GoalClaimed struct {
 	Instance InstanceID `json:"instance"`
 }
 
+// GoalRenamed gives a goal whose name nobody chose another identity, because the
+// one before it was lost to somebody else before anything was made of it
+// (decision 2). The goal goes on with the new one.
+type GoalRenamed struct {
+	Allocated Allocation `json:"allocated"`
+	Reason    string     `json:"reason"` // what held the name before
+}
+
 // GoalProgressed is one step a person may want to see.
 type GoalProgressed struct {
 	Phase  string `json:"phase"`
@@ -110,6 +118,14 @@ type UIDReserved struct {
 	Owner    Owner      `json:"owner"`
 	Actor    Actor      `json:"actor"`
 	MintedBy InstanceID `json:"mintedBy"`
+}
+
+// ---- number.<owner>.<base>
+
+// NumberIssued hands out one number of a name that nobody chose, once for ever.
+type NumberIssued struct {
+	Number uint64   `json:"number"`
+	Goal   Boundary `json:"goal"` // which asked for it
 }
 
 // ---- instance.<id>

@@ -94,6 +94,12 @@ var phrases = map[string]func(events.Event) string{
 	events.TypeGoalDeclined: phrase(func(e events.GoalDeclined) string {
 		return "declined by " + string(e.Instance) + ": " + e.Reason
 	}),
+	events.TypeGoalRenamed: phrase(func(e events.GoalRenamed) string {
+		return "goes on as " + string(e.Allocated.Name) + ": " + e.Reason
+	}),
+	events.TypeNumberIssued: phrase(func(e events.NumberIssued) string {
+		return fmt.Sprintf("number %d issued for ever", e.Number)
+	}),
 	events.TypeGoalClaimed:         phrase(func(e events.GoalClaimed) string { return "claimed by " + string(e.Instance) }),
 	events.TypeGoalProgressed:      phrase(progressed),
 	events.TypeGoalCancelRequested: phrase(func(e events.GoalCancelRequested) string { return "asked to end: " + e.Mode }),

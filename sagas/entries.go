@@ -66,13 +66,19 @@ func (e *Engine) forget(ent *entry) {
 		delete(e.environments, ent.environment)
 	}
 	e.wakeAt(ent, time.Time{})
-	if ent.seat != "" {
-		rest := slices.DeleteFunc(slices.Clone(e.about[ent.seat]), func(b events.Boundary) bool { return b == ent.at })
-		if len(rest) == 0 {
-			delete(e.about, ent.seat)
-		} else {
-			e.about[ent.seat] = rest
-		}
+	e.unbind(ent)
+}
+
+// unbind takes the goal off the list of the seat that it is about.
+func (e *Engine) unbind(ent *entry) {
+	if ent.seat == "" {
+		return
+	}
+	rest := slices.DeleteFunc(slices.Clone(e.about[ent.seat]), func(b events.Boundary) bool { return b == ent.at })
+	if len(rest) == 0 {
+		delete(e.about, ent.seat)
+	} else {
+		e.about[ent.seat] = rest
 	}
 }
 

@@ -32,10 +32,12 @@ func (e *Engine) absorbGoal(ent *entry, r events.Record) {
 // bind lists the goal under the seat that it is about. Engine.mu is held.
 func (e *Engine) bind(ent *entry) {
 	a := ent.goal.Allocated
-	if ent.goal.State == goal.None || ent.seat != "" {
+	at := events.SeatBoundary(a.Owner, a.Name)
+	if ent.goal.State == goal.None || ent.seat == at {
 		return
 	}
-	ent.seat = events.SeatBoundary(a.Owner, a.Name)
+	e.unbind(ent) // it went on under another name
+	ent.seat = at
 	if !slices.Contains(e.about[ent.seat], ent.at) {
 		e.about[ent.seat] = append(e.about[ent.seat], ent.at)
 	}

@@ -7,6 +7,7 @@ import (
 	"berth/aggregates"
 	"berth/aggregates/goal"
 	"berth/aggregates/instance"
+	"berth/aggregates/numbering"
 	"berth/events"
 	"berth/events/eventlog"
 	"berth/events/fault"
@@ -17,6 +18,7 @@ const (
 	DefaultPages     = 1024
 	instancePages    = 64
 	environmentPages = 256
+	numberPages      = 256
 )
 
 // Shelf holds the boundaries that are being worked on, folded, and makes
@@ -26,11 +28,17 @@ type Shelf struct {
 	seats     *pages[aggregates.Seat]
 	inherited *pages[aggregates.Seat]
 	goals     *pages[goalPage]
+	numbers   *pages[numberPage]
 	instances *pages[instancePage]
 }
 
 type goalPage struct {
 	State  goal.State
+	Broken *fault.Error
+}
+
+type numberPage struct {
+	State  numbering.State
 	Broken *fault.Error
 }
 
@@ -66,6 +74,7 @@ func NewShelf(log eventlog.Log, opts ...ShelfOption) *Shelf {
 		seats:     newPages(log, DefaultPages, aggregates.NewSeat, aggregates.Seat.Apply),
 		inherited: newPages(log, environmentPages, aggregates.NewSeat, Inherited),
 		goals:     newPages(log, DefaultPages, func(events.Boundary) goalPage { return goalPage{} }, foldGoal),
+		numbers:   newPages(log, numberPages, func(events.Boundary) numberPage { return numberPage{} }, foldNumber),
 		instances: newPages(log, instancePages, func(events.Boundary) instancePage { return instancePage{} }, foldInstance),
 	}
 	for _, o := range opts {
@@ -88,6 +97,18 @@ func foldGoal(g goalPage, r events.Record) goalPage {
 		}
 	}
 	return g
+}
+
+func foldNumber(n numberPage, r events.Record) numberPage {
+	if r.Broken != nil && n.Broken == nil {
+		n.Broken = quarantined(r)
+	}
+	if n.Broken == nil {
+		for _, e := range r.Events {
+			n.State = n.State.Apply(e)
+		}
+	}
+	return n
 }
 
 func foldInstance(i instancePage, r events.Record) instancePage {
@@ -152,6 +173,26 @@ func (s *Shelf) DecideGoal(ctx context.Context, b events.Boundary, meta events.M
 	return g.State, r, err
 }
 
+// Number is the numbers that a base has issued and the sequence it was folded to.
+func (s *Shelf) Number(ctx context.Context, b events.Boundary) (numbering.State, uint64, error) {
+	n, seq, err := s.numbers.current(ctx, b)
+	if err == nil && n.Broken != nil {
+		err = n.Broken
+	}
+	return n.State, seq, err
+}
+
+// DecideNumber is DecideSeat for the numbers of a base.
+func (s *Shelf) DecideNumber(ctx context.Context, b events.Boundary, meta events.Meta, f func(numbering.State) ([]events.Event, error)) (numbering.State, events.Record, error) {
+	n, r, err := s.numbers.decide(ctx, b, meta, false, func(n numberPage) ([]events.Event, error) {
+		if n.Broken != nil {
+			return nil, n.Broken
+		}
+		return f(n.State)
+	})
+	return n.State, r, err
+}
+
 // DecideInstance is DecideSeat for an instance.
 func (s *Shelf) DecideInstance(ctx context.Context, id events.InstanceID, meta events.Meta, f func(instance.State) ([]events.Event, error)) (instance.State, events.Record, error) {
 	i, r, err := s.instances.decide(ctx, events.InstanceBoundary(id), meta, false, func(i instancePage) ([]events.Event, error) {
@@ -173,6 +214,8 @@ func (s *Shelf) Absorb(r events.Record) {
 		s.inherited.absorb(r)
 	case events.KindGoal:
 		s.goals.absorb(r)
+	case events.KindNumber:
+		s.numbers.absorb(r)
 	case events.KindInstance:
 		s.instances.absorb(r)
 	}

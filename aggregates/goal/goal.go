@@ -22,6 +22,7 @@ const (
 	OnOffer     On = "offer"
 	OnDecline   On = "decline"
 	OnClaim     On = "claim"
+	OnRename    On = "rename"
 	OnProgress  On = "progress"
 	OnWait      On = "wait"
 	OnCancel    On = "cancel"
@@ -51,6 +52,7 @@ var Table = machine.Table[events.GoalState, On]{Name: "goal", Rows: []machine.Ro
 	{From: []events.GoalState{events.GoalStateAccepted}, On: OnOffer, To: events.GoalStateOffered, Guard: "in the commit of the acceptance: it can't run there"},
 	{From: []events.GoalState{events.GoalStateOffered}, On: OnDecline, To: events.GoalStateOffered, Guard: "once for each instance"},
 	{From: []events.GoalState{events.GoalStateOffered}, On: OnClaim, To: events.GoalStateAccepted, Guard: "before the offer's deadline; the first wins"},
+	{From: []events.GoalState{events.GoalStateAccepted}, On: OnRename, To: events.GoalStateAccepted, Guard: "nobody chose the name, and it was lost before anything was made"},
 	{From: []events.GoalState{events.GoalStateAccepted, events.GoalStateRunning, events.GoalStateWaiting}, On: OnProgress, To: events.GoalStateRunning, Guard: "a step that a person may want to see"},
 	{From: []events.GoalState{events.GoalStateAccepted, events.GoalStateRunning, events.GoalStateWaiting}, On: OnWait, To: events.GoalStateWaiting, Guard: "progress of the phase waiting"},
 	{From: []events.GoalState{events.GoalStateAccepted, events.GoalStateRunning, events.GoalStateWaiting}, On: OnCancel, To: events.GoalStateCancelling, Guard: "repeat is idempotent"},
@@ -95,6 +97,8 @@ func Meaning(e events.Event) (on On, ok bool) {
 		return OnDecline, true
 	case events.GoalClaimed:
 		return OnClaim, true
+	case events.GoalRenamed:
+		return OnRename, true
 	case events.GoalProgressed:
 		if e.Phase == PhaseWaiting {
 			return OnWait, true
@@ -129,6 +133,8 @@ func (s State) Apply(m events.Meta, e events.Event) State {
 		s.Declined = append(slices.Clip(s.Declined), Decline{e.Instance, e.Reason})
 	case events.GoalClaimed:
 		s.Holder = e.Instance
+	case events.GoalRenamed:
+		s.Allocated = e.Allocated
 	case events.GoalProgressed:
 		s.Phase = e.Phase
 	case events.GoalCancelRequested:
@@ -154,6 +160,15 @@ func (s State) Accept(e events.GoalAccepted) ([]events.Event, error) {
 		return nil, nil
 	}
 	return []events.Event{e}, nil
+}
+
+// Rename goes on under another identity after the one that was lost; nothing if
+// the goal has gone on meanwhile.
+func (s State) Rename(lost events.UID, next events.Allocation, reason string) []events.Event {
+	if _, ok := Table.Next(s.State, OnRename); !ok || s.Allocated.UID != lost {
+		return nil
+	}
+	return []events.Event{events.GoalRenamed{Allocated: next, Reason: reason}}
 }
 
 // Progress tells a step; nothing once the goal is ending.

@@ -244,7 +244,11 @@ func (s State) Advance(captured uint64, op events.OperationID) ([]events.Event, 
 	return []events.Event{events.HeadEpochAdvanced{UID: s.UID, Operation: op, Epoch: captured + 1}}, nil
 }
 
+// DetailBlocked is the kind of the detail that says which operation holds a
+// lifecycle, and where head and gate stand.
+const DetailBlocked = "berth.lifecycle-blocked"
+
 func (s State) blocked() *fault.Error {
 	return fault.New(fault.FailedPrecondition, "the lifecycle's gate is %s and its head is %s", s.Gate.Phase, s.Phase).
-		WithDetail("berth.lifecycle-blocked", "blockedOp", s.Gate.Kind, "opId", string(s.Gate.Operation), "gateState", string(s.Gate.Phase), "headState", string(s.Phase), "remedy", "retry")
+		WithDetail(DetailBlocked, "blockedOp", s.Gate.Kind, "opId", string(s.Gate.Operation), "gateState", string(s.Gate.Phase), "headState", string(s.Phase), "remedy", "retry")
 }

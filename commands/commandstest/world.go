@@ -50,6 +50,7 @@ type Config struct {
 	Script   drill.Script         // how the provider misbehaves
 	Capacity *events.HostCapacity // of its host; nil: practically anything
 	Instance events.InstanceID    // empty: Instance
+	MaxSeats int                  // names that the instance holds at most; zero: any number
 	Idle     bool                 // without an engine: what is accepted stays where it is
 }
 
@@ -92,7 +93,7 @@ func New(t T, c Config) *World {
 	exports := filepath.Join(w.Dir, "exports")
 	w.Plane = plane.New(plane.Options{
 		Space: Space, Self: self, Log: w.Log, Shelf: w.Shelf, Views: w.Views, Providers: registry, IDs: w.IDs, Now: time.Now,
-		ExportsDir: exports, Version: "1.0.0",
+		ExportsDir: exports, Version: "1.0.0", MaxSeats: c.MaxSeats,
 	})
 	w.Engine = sagas.NewEngine(sagas.Options{
 		Log: w.Log, Shelf: w.Shelf, Drivers: registry, Self: self, Caller: Caller, IDs: w.IDs, Now: steady.New().Now, Jitter: func() float64 { return 0 },

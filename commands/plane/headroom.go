@@ -58,6 +58,10 @@ func (p *Plane) admit(ctx context.Context, uid events.UID, plan events.Plan, lea
 		return fault.New(fault.ResourceExhausted, "provider %s has no room for this: %s", plan.Provider, short).
 			WithDetail("berth.headroom", "provider", plan.Provider, "short", short).WithHint("`berth hosts` shows what is free; `berth retire` frees some")
 	}
+	if held := p.seats(); p.MaxSeats > 0 && held >= p.MaxSeats {
+		return fault.New(fault.ResourceExhausted, "this instance holds %d names, and %d is the most that its configuration allows", held, p.MaxSeats).
+			WithDetail("berth.capacity", "held", strconv.Itoa(held), "most", strconv.Itoa(p.MaxSeats)).WithHint("`berth retire` frees some; `berth up --max-seats` allows more")
+	}
 	h.pending[uid] = pending{provider: plan.Provider, resources: plan.Resources}
 	return nil
 }
@@ -65,6 +69,18 @@ func (p *Plane) admit(ctx context.Context, uid events.UID, plan events.Plan, lea
 // short says what is missing for a plan, empty if nothing. The lock is held.
 func (p *Plane) short(capacity events.HostCapacity, plan events.Plan, least events.HostCapacity) string {
 	return missing(projections.Headroom(capacity, p.against(plan.Provider)), plan.Resources, least)
+}
+
+// seats is how many names this instance holds or has admitted. The lock is held.
+func (p *Plane) seats() int {
+	n := 0
+	p.Views.Read(func(v *projections.Views) {
+		p.headroom.prune(v.Sequence())
+		for _, h := range v.HeldBy(p.Self.Instance) {
+			n += int(h.Environments)
+		}
+	})
+	return n + len(p.headroom.pending)
 }
 
 // against is what this instance's environments hold of a provider's capacity,

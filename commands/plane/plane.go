@@ -21,6 +21,7 @@ type Plane struct {
 	started  time.Time
 	headroom headroom
 	goalLock keyed
+	names    names
 
 	ctx    context.Context // of work that outlives its request
 	cancel context.CancelFunc
@@ -46,6 +47,7 @@ func New(o Options) *Plane {
 	}
 	p := &Plane{Options: o, started: o.Now(), trying: map[events.Boundary]bool{}}
 	p.headroom.init()
+	p.names.bare = map[events.Boundary]events.UID{}
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 	return p
 }

@@ -7,6 +7,7 @@ import (
 
 	"berth/aggregates"
 	"berth/aggregates/goal"
+	"berth/aggregates/numbering"
 	"berth/events"
 	"berth/events/eventlog"
 	"berth/projections"
@@ -18,6 +19,8 @@ type Shelf interface {
 	Seat(ctx context.Context, owner events.Owner, alias events.Alias) (aggregates.Seat, error)
 	Goal(ctx context.Context, b events.Boundary) (goal.State, uint64, error)
 	DecideSeat(ctx context.Context, owner events.Owner, alias events.Alias, meta events.Meta, f func(aggregates.Seat) ([]events.Event, error)) (aggregates.Seat, events.Record, error)
+	DecideNumber(ctx context.Context, b events.Boundary, meta events.Meta, f func(numbering.State) ([]events.Event, error)) (numbering.State, events.Record, error)
+	Number(ctx context.Context, b events.Boundary) (numbering.State, uint64, error)
 	DecideGoal(ctx context.Context, b events.Boundary, meta events.Meta, f func(goal.State) ([]events.Event, error)) (goal.State, events.Record, error)
 }
 
@@ -62,6 +65,9 @@ type Options struct {
 	// Shared says which providers make environments on the manager's own host:
 	// they share its CPUs, memory and disk. Nil: none does.
 	Shared func(provider string) bool
+	// MaxSeats is how many names this instance holds at most, those that it has
+	// accepted with them; zero is no limit of its own.
+	MaxSeats int
 	// Admit refuses new work while the host can't take it (a nearly full
 	// disk). Nil admits. What ends work is never refused by it.
 	Admit  func() error

@@ -55,11 +55,13 @@ func (p *Plane) spawn(ctx context.Context, c *call, in commands.SpawnInput, targ
 	// The goal is durable: from here the answer is its acceptance, whatever
 	// becomes of it (E10), and the caller's patience does not matter any more.
 	g, last := p.carryOn(b, g)
+	p.names.forget(g.Allocated.UID)
 	return spawnResult(id, g, max(seq, last)), nil
 }
 
 // acceptSpawn checks, holds resources and commits the acceptance. A refusal
-// here leaves nothing behind (2.6, step 1).
+// here leaves nothing behind (2.6, step 1), except a number that nobody else
+// gets then.
 func (p *Plane) acceptSpawn(ctx context.Context, c *call, b events.Boundary, fp string, in commands.SpawnInput, target events.Target) (goal.State, uint64, error) {
 	plan, err := in.Plan()
 	if err != nil {
@@ -74,21 +76,13 @@ func (p *Plane) acceptSpawn(ctx context.Context, c *call, b events.Boundary, fp 
 		return goal.State{}, 0, err
 	}
 	now := events.MillisUTC(p.Now())
-	accepted := events.GoalAccepted{
-		Command: goalSpawn, Fingerprint: fp, Request: request, Holder: p.Self.Instance, Ready: now.Add(ready),
-		Allocated: events.Allocation{Name: events.Alias(in.Name), Owner: c.owner(), Actor: events.Actor(in.Name),
-			UID: events.UID(p.IDs.Token()), Environment: events.EnvironmentID(p.IDs.UUID())},
+	a := p.allocation(c.owner(), events.Alias(in.Name))
+	if in.Name != "" { // one that was asked for by name must be free
+		if _, _, err := p.claimable(ctx, b, a, plan, target, now, now.Add(ready)); err != nil {
+			return goal.State{}, 0, err
+		}
 	}
-	seat, err := p.Shelf.Seat(ctx, c.owner(), accepted.Allocated.Name)
-	if err != nil {
-		return goal.State{}, 0, err
-	}
-	claim, err := seat.Claim(p.claimOf(b, accepted.Allocated, plan, target, now, accepted.Ready))
-	if err != nil {
-		return goal.State{}, 0, err
-	}
-	accept := func(g goal.State) ([]events.Event, error) { return g.Accept(accepted) }
-	here := p.holdHere(ctx, accepted.Allocated.UID, plan, in.Needs)
+	here := p.holdHere(ctx, a.UID, plan, in.Needs)
 	if here != nil {
 		if c.Target != commands.Any {
 			return goal.State{}, 0, here // this instance was asked for, and no other
@@ -96,44 +90,71 @@ func (p *Plane) acceptSpawn(ctx context.Context, c *call, b events.Boundary, fp 
 		if err := p.offerable(here, plan, in.Needs); err != nil {
 			return goal.State{}, 0, err
 		}
-		reason := scrub(fault.From(here).Message)
-		accept = func(g goal.State) ([]events.Event, error) { return g.Offer(accepted, reason, now) }
 	}
-	if c.req.DryRun {
-		p.release(accepted.Allocated.UID)
-		if here == nil {
-			return goal.State{}, 0, p.draftSpawn(c, b, accepted, seat, claim)
-		}
-		es, err := accept(goal.State{})
-		if err != nil {
+	if in.Name == "" {
+		if err := p.name(ctx, c, b, in.Base(), &a); err != nil {
+			p.release(a.UID)
 			return goal.State{}, 0, err
 		}
-		return goal.State{}, 0, c.draft(b, 0, es)
+	}
+	accepted := events.GoalAccepted{Command: goalSpawn, Fingerprint: fp, Request: request, Holder: p.Self.Instance, Ready: now.Add(ready), Allocated: a}
+	accept := func(g goal.State) ([]events.Event, error) {
+		if here != nil {
+			return g.Offer(accepted, scrub(fault.From(here).Message), now)
+		}
+		return g.Accept(accepted)
+	}
+	if c.req.DryRun {
+		p.release(a.UID)
+		return goal.State{}, 0, p.draftSpawn(ctx, c, b, accept, here == nil, func() (aggregates.Seat, []events.Event, error) {
+			return p.claimable(ctx, b, a, plan, target, now, accepted.Ready)
+		})
 	}
 	meta := p.meta(c, c.req.ID, fp, "")
 	meta.Time = now
 	g, r, err := p.Shelf.DecideGoal(ctx, b, meta, accept)
-	if err != nil || g.Allocated.UID != accepted.Allocated.UID {
-		p.release(accepted.Allocated.UID) // refused, or the same id was accepted meanwhile
+	if err != nil || g.Allocated.UID != a.UID {
+		p.release(a.UID) // refused, or the same id was accepted meanwhile
+		p.names.forget(a.UID)
 	}
 	return g, r.Sequence, err
 }
 
-func (p *Plane) draftSpawn(c *call, b events.Boundary, accepted events.GoalAccepted, seat aggregates.Seat, claim []events.Event) error {
-	for _, d := range []struct {
-		b      events.Boundary
-		expect uint64
-		es     []events.Event
-	}{
-		{b, 0, []events.Event{accepted}},
-		{events.UIDBoundary(accepted.Allocated.UID), 0, []events.Event{p.reservationOf(accepted.Allocated)}},
-		{seat.Boundary(), seat.Sequence, claim},
-	} {
-		if err := c.draft(d.b, d.expect, d.es); err != nil {
-			return err
-		}
+// allocation is a fresh identity of a name.
+func (p *Plane) allocation(owner events.Owner, name events.Alias) events.Allocation {
+	return events.Allocation{Name: name, Owner: owner, Actor: events.Actor(name), UID: events.UID(p.IDs.Token()), Environment: events.EnvironmentID(p.IDs.UUID())}
+}
+
+// claimable is the seat of a name as it is, and what would claim it; or why it
+// can't be claimed.
+func (p *Plane) claimable(ctx context.Context, b events.Boundary, a events.Allocation, plan events.Plan, target events.Target, now, ready time.Time) (aggregates.Seat, []events.Event, error) {
+	seat, err := p.Shelf.Seat(ctx, a.Owner, a.Name)
+	if err != nil {
+		return seat, nil, err
 	}
-	return nil
+	es, err := seat.Claim(p.claimOf(b, a, plan, target, now, ready))
+	return seat, es, err
+}
+
+// draftSpawn notes what a spawn would append: with its claim, if it is claimed
+// here.
+func (p *Plane) draftSpawn(ctx context.Context, c *call, b events.Boundary, accept func(goal.State) ([]events.Event, error), here bool, claim func() (aggregates.Seat, []events.Event, error)) error {
+	es, err := accept(goal.State{})
+	if err != nil {
+		return err
+	}
+	if err := c.draft(b, 0, es); err != nil || !here {
+		return err
+	}
+	a := es[0].(events.GoalAccepted).Allocated
+	seat, claimed, err := claim()
+	if err != nil {
+		return err
+	}
+	if err := c.draft(events.UIDBoundary(a.UID), 0, []events.Event{p.reservationOf(a)}); err != nil {
+		return err
+	}
+	return c.draft(seat.Boundary(), seat.Sequence, claimed)
 }
 
 func (p *Plane) claimOf(b events.Boundary, a events.Allocation, plan events.Plan, target events.Target, accepted, ready time.Time) aggregates.Claim {
@@ -205,6 +226,8 @@ func (p *Plane) claim(ctx context.Context, b events.Boundary, g goal.State) (goa
 	switch {
 	case err == nil:
 		return g, seen, nil
+	case request.Input.Name == "" && nameLost(err):
+		return p.rename(ctx, b, g, request.Input.Base(), fault.From(err).Message)
 	case final(err):
 		return p.endGoal(ctx, b, events.GoalFailed, fault.From(err))
 	}

@@ -42,7 +42,6 @@ func TestBadInputIsRefusedBeforeAnythingIsAsked(t *testing.T) {
 		{"ls --timeout 0s", "--timeout"},
 		{"ls --timeout soon", "--timeout"},
 		{"ls --status sleepy", "status"},
-		{"spawn", "NAME"},
 		{"spawn a b -- c", "too many"},
 		{"spawn demo --cpus -1 -- true", "cpus"},
 		{"spawn demo --cpus NaN -- true", "cpus"},

@@ -36,14 +36,15 @@ type spawnFlags struct {
 func (a *app) spawnCommand() *cobra.Command {
 	var f spawnFlags
 	c := &cobra.Command{
-		Use: "spawn NAME [flags] [-- COMMAND...]", Short: "Make an environment and run a command in it", Args: nameAndCommand,
+		Use: "spawn [NAME] [flags] [-- COMMAND...]", Short: "Make an environment and run a command in it", Args: nameAndCommand,
 		Long: `Make an environment and take it all the way to a running seat: reserve, provision,
 start, ready. It answers when the work is accepted, which is durable; --wait waits
-until the seat is ready. Give --goal to make it repeatable: the same id with the
+until the seat is ready. Without a NAME it is called agent, or agent_2 and so on: a
+number is issued once for ever. Give --goal to make it repeatable: the same id with the
 same input is the same goal for ever.`,
 		Example: "  berth spawn demo --ttl 1h -- sh -c 'while :; do date; sleep 1; done'\n  berth spawn build --provider process --cpus 2 --memory 1GiB --wait -- make",
 		RunE: func(c *cobra.Command, in []string) error {
-			if err := f.read(in); err != nil {
+			if err := f.read(c, in); err != nil {
 				return err
 			}
 			return a.spawn(c, commands.Spawn, &f)
@@ -56,10 +57,10 @@ same input is the same goal for ever.`,
 func (a *app) reserveCommand() *cobra.Command {
 	var f spawnFlags
 	c := &cobra.Command{
-		Use: "reserve NAME [flags] [-- COMMAND...]", Short: "Take a name and reserve at the provider, and go no further", Args: nameAndCommand,
+		Use: "reserve [NAME] [flags] [-- COMMAND...]", Short: "Take a name and reserve at the provider, and go no further", Args: nameAndCommand,
 		Example: "  berth reserve demo --ttl 1h -- sh -c date\n  berth provision demo\n  berth start demo",
 		RunE: func(c *cobra.Command, in []string) error {
-			if err := f.read(in); err != nil {
+			if err := f.read(c, in); err != nil {
 				return err
 			}
 			return a.spawn(c, commands.Reserve, &f)
@@ -94,8 +95,14 @@ func (f *spawnFlags) flags(c *cobra.Command) {
 
 // read turns flags and arguments into the input, and refuses what can't be
 // meant before anything is asked.
-func (f *spawnFlags) read(in []string) error {
-	f.in.Name, f.in.Command = in[0], in[1:]
+func (f *spawnFlags) read(c *cobra.Command, in []string) error {
+	f.in.Command = in
+	if len(in) > 0 && c.ArgsLenAtDash() != 0 {
+		f.in.Name, f.in.Command = in[0], in[1:]
+		if f.in.Name == "" { // a variable of a script that is empty, not the wish for any name
+			return usage("%s: NAME is empty", c.CommandPath()).WithHint("leave it out for a name with the next number")
+		}
+	}
 	if f.image != "" {
 		kind, ref, ok := strings.Cut(f.image, ":")
 		if !ok {
@@ -135,13 +142,10 @@ func pairs(flag string, given []string) (map[string]string, error) {
 	return out, nil
 }
 
-// nameAndCommand accepts NAME [-- COMMAND...]; a command without the dashes is
+// nameAndCommand accepts [NAME] [-- COMMAND...]; a command without the dashes is
 // a mistake that is easy to make and hard to see.
 func nameAndCommand(c *cobra.Command, in []string) error {
-	dash := c.ArgsLenAtDash()
-	switch {
-	case len(in) == 0 || dash == 0:
-		return usage("%s: NAME is missing", c.CommandPath()).WithHint("%s", c.UseLine())
+	switch dash := c.ArgsLenAtDash(); {
 	case dash < 0 && len(in) > 1, dash > 1:
 		return usage("%s: %q is one argument too many", c.CommandPath(), clip(in[1])).WithHint("write -- before the command: %s NAME -- %s", c.CommandPath(), clip(strings.Join(in[1:], " ")))
 	}

@@ -23,6 +23,7 @@ type upFlags struct {
 	listen, http, durability, nats, drill, docker, fly, accept, maxBytes, level string
 	hosted, labels                                                              []string
 	initSpace                                                                   bool
+	maxSeats                                                                    int
 }
 
 func (a *app) upCommand() *cobra.Command {
@@ -53,6 +54,7 @@ second signal ends it at once. Started again, it takes up what it finds.`,
 	fl.StringArrayVar(&f.hosted, "hosted", nil, "also register a provider on another machine: name=https://HOST:PORT,ca=FILE,cert=FILE,key=FILE or ...,bearer=FILE; may be repeated")
 	fl.StringArrayVar(&f.labels, "host-label", nil, "NAME=VALUE that a spawn may ask for with --needs-label; may be repeated")
 	fl.StringVar(&f.maxBytes, "max-bytes", "", "the most that the log takes on disk, such as 10GiB; a full log has room again after a start with more")
+	fl.IntVar(&f.maxSeats, "max-seats", 0, "the most names that this instance holds at a time; no limit of its own if absent")
 	fl.StringVar(&f.level, "log-level", "warn", "what is logged to standard error: debug, info, warn or error")
 	fl.BoolVar(&f.initSpace, "init-space", false, "begin a new log although the data directory is not empty, or on an external server")
 	fl.StringVar(&f.accept, "accept-history-loss", "", "go on with a log that is shorter than remembered, for this reason, which becomes an event")
@@ -79,6 +81,10 @@ func (a *app) upOptions(f upFlags) (berth.Options, error) {
 	if o.Durability != berth.Strict && o.Durability != berth.Group {
 		return o, usage("--durability %q is not valid: strict or group", f.durability)
 	}
+	if f.maxSeats < 0 {
+		return o, usage("--max-seats %d is below zero", f.maxSeats)
+	}
+	o.MaxSeats = f.maxSeats
 	if f.maxBytes != "" {
 		if o.MaxBytes, err = commands.ParseSize("--max-bytes", f.maxBytes, 1<<20, maxLogBytes); err != nil {
 			return o, err

@@ -56,6 +56,7 @@ var Unseen = []struct{ Table, From, On, Why string }{
 	{"goal", "waiting", "", "no goal of this version waits"},
 	{"goal", "", "offer", "offers pass between instances with different facts, and the walk has one place; `commands/plane` runs them over a shared log"},
 	{"goal", "offered", "", "no goal of the walk is offered"},
+	{"goal", "", "rename", "the names of the walk are chosen; `commands/plane` takes one away between acceptance and claim"},
 	{"goal", "running", "end-cancelled", "what runs is asked to cancel first, and is cancelling then"},
 }
 
