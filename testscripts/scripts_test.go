@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 func program() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	code := cli.Run(ctx, cli.Program{Args: os.Args[1:], Env: os.Getenv, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr})
+	code := cli.Run(ctx, cli.Program{Args: os.Args[1:], Env: os.Getenv, Unset: os.Unsetenv, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr})
 	if code != int(fault.ExitOK) {
 		os.Exit(code)
 	}

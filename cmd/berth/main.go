@@ -31,5 +31,5 @@ func main() {
 		<-signals // a second one: at once
 		os.Exit(int(fault.ExitInterrupted))
 	}()
-	os.Exit(cli.Run(ctx, cli.Program{Args: os.Args[1:], Env: os.Getenv, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}))
+	os.Exit(cli.Run(ctx, cli.Program{Args: os.Args[1:], Env: os.Getenv, Unset: os.Unsetenv, Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr}))
 }

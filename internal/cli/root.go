@@ -47,7 +47,7 @@ func (a *app) root() *cobra.Command {
 		a.checkpointCommand(), a.exportCommand(), a.retireCommand(), a.goalCommand(), a.writeOffCommand())
 	a.addGroup(root, groupLook, a.lsCommand(), a.inspectCommand(), a.slotsCommand(), a.logsCommand(), a.inputCommand(), a.usageCommand(), a.describeCommand())
 	a.addGroup(root, groupLog, a.historyCommand(), a.eventsCommand(), a.replayCommand(), a.verifyCommand())
-	root.AddCommand(benchRole(), a.simCommand(), a.versionCommand(), exitCodesTopic())
+	root.AddCommand(benchRole(), a.seatCommand(), a.simCommand(), a.versionCommand(), exitCodesTopic())
 	root.CompletionOptions.HiddenDefaultCmd = false
 	return root
 }

@@ -18,8 +18,10 @@ import (
 // Program is one run of the program: what main has, made explicit, so that a
 // test can run it too.
 type Program struct {
-	Args   []string // without the program's name
-	Env    func(string) string
+	Args []string // without the program's name
+	Env  func(string) string
+	// Unset drops a variable of the environment; nil where there is none to drop.
+	Unset  func(string) error
 	Stdin  io.Reader
 	Stdout io.Writer
 	Stderr io.Writer
@@ -39,8 +41,9 @@ type app struct {
 	space    string
 	timeout  time.Duration
 	seq      uint64 // --min-seq
-	personal bool   // a person reads standard error
-	local    bool   // the manager is that of a data directory here
+	taken    bootstrap
+	personal bool // a person reads standard error
+	local    bool // the manager is that of a data directory here
 	giveUp   context.CancelCauseFunc
 	colour   bool // standard output takes colour
 }
@@ -51,11 +54,14 @@ const DefaultTimeout = 5 * time.Minute
 // Run runs the program once and returns its exit code. Ending ctx drains a
 // manager and interrupts anything else.
 func Run(ctx context.Context, p Program) int {
-	a := &app{Program: p}
+	a := &app{Program: p, taken: takeHandoff(p)}
 	a.personal = isTerminal(p.Stderr) && p.Env("TERM") != "dumb"
 	a.colour = isTerminal(p.Stdout) && p.Env("TERM") != "dumb" && p.Env("NO_COLOR") == ""
 	ctx, a.giveUp = context.WithCancelCause(ctx)
 	defer a.giveUp(nil)
+	if a.taken.err != nil {
+		return a.fail(ctx, a.taken.err)
+	}
 	root := a.root()
 	root.SetArgs(p.Args)
 	root.SetIn(p.Stdin)
