@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
-	"regexp"
 
 	"berth/events"
 	"berth/events/fault"
@@ -19,8 +18,6 @@ import (
 
 // fileFrom is the manifest of the checkpoint that an environment begins from.
 const fileFrom = "restore.json"
-
-var nameRE = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
 
 // checkpoint keeps the machine's memory (option checkpoint=memory) or its home
 // (cold, the default). The supervisor makes it and writes the manifest.
