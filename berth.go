@@ -23,6 +23,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"berth/commands/attach"
 	"berth/commands/plane"
 	"berth/commands/service"
 	"berth/events"
@@ -56,6 +57,7 @@ type Manager struct {
 	engine   *sagas.Engine
 	plane    *plane.Plane
 	serving  atomic.Pointer[service.Service]
+	sessions *attach.Server
 	keeper   *keeper
 	fence    *fence
 	guard    *diskGuard

@@ -14,13 +14,15 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 
 	"berth/events"
+	"berth/terminal"
 )
 
 // gate admits clients to the embedded server in open mode. Connections of
 // this process may do everything. One from loopback must belong to the user
 // that runs the manager, or to root: the kernel is asked whose it is, since
 // any local user can reach a loopback port. It may send commands and receive
-// replies, and nothing else: no client writes to the log or to JetStream.
+// replies, hold its end of terminal sessions, and nothing else: no client
+// writes to the log or to JetStream.
 type gate struct{ space events.Space }
 
 // Check implements server.Authentication.
@@ -40,8 +42,8 @@ func (g gate) Check(c server.ClientAuthentication) bool {
 
 func (g gate) permissions() *server.Permissions {
 	return &server.Permissions{
-		Publish:   &server.SubjectPermission{Allow: []string{"berth." + string(g.space) + ".cmd.>", "$SRV.>"}},
-		Subscribe: &server.SubjectPermission{Allow: []string{"_INBOX.>"}},
+		Publish:   &server.SubjectPermission{Allow: []string{"berth." + string(g.space) + ".cmd.>", terminal.Subject(g.space, "*", "*", terminal.In), terminal.Subject(g.space, "*", "*", terminal.Redeem), "$SRV.>"}},
+		Subscribe: &server.SubjectPermission{Allow: []string{"_INBOX.>", terminal.Subject(g.space, "*", "*", terminal.Out)}},
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 
 	"berth/aggregates"
 	"berth/aggregates/instance"
+	"berth/commands/attach"
 	"berth/commands/plane"
 	"berth/commands/service"
 	"berth/events"
@@ -26,6 +27,7 @@ import (
 	"berth/providers/process"
 	"berth/providers/qemu"
 	"berth/sagas"
+	"berth/terminal"
 )
 
 // openLog opens the log and compares it with what this directory remembers of
@@ -195,6 +197,7 @@ func (m *Manager) openEngine(context.Context) error {
 		Space: m.opts.Space, Self: m.writer, Log: m.commits(), Shelf: m.shelf, Views: m.runner, Providers: m.drivers, IDs: m.ids,
 		Now: m.clock.Now, ExportsDir: m.dir.File(exportsDir), Version: m.opts.Version, Durability: m.Profile(), Caller: m.dir.Identity.Caller,
 		Shared: shared, MaxSeats: m.opts.MaxSeats, Engine: m.engineCounts, Admit: m.guard.Check, Logger: m.logger,
+		Sign: func(o terminal.Offer) (terminal.Offer, error) { return o.Sign(m.dir.Key) },
 	})
 	m.engine = sagas.NewEngine(sagas.Options{
 		Log: m.commits(), Shelf: m.shelf, Drivers: m.drivers, Self: m.writer, Caller: m.dir.Identity.Caller, IDs: m.ids,
@@ -220,6 +223,16 @@ func (m *Manager) serve() error {
 		Conn: m.nc, Space: m.opts.Space, Instance: m.writer.Instance, Version: m.opts.Version, Handler: m.plane, Logger: m.logger,
 	})
 	m.serving.Store(s)
+	if err != nil {
+		return err
+	}
+	m.sessions, err = attach.Start(attach.Options{
+		Conn: m.nc, Space: m.opts.Space, Self: m.writer, Key: m.dir.Key, Log: m.commits(), Shelf: m.shelf, Providers: m.drivers,
+		IDs: m.ids, Now: m.clock.Now, Caller: m.dir.Identity.Caller, Logger: m.logger,
+	})
+	if err != nil {
+		s.Stop()
+	}
 	return err
 }
 

@@ -122,6 +122,7 @@ func (m *Manager) drain() {
 	if err := os.Remove(m.dir.File(endpointFile)); err != nil {
 		m.logger.Warn("the endpoint file was not removed", "error", err)
 	}
+	m.sessions.Stop()
 	m.serving.Load().Stop()
 	m.plane.Close()
 	m.engine.Drain(ctx)

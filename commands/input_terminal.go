@@ -1,6 +1,10 @@
 package commands
 
-import "unicode/utf8"
+import (
+	"unicode/utf8"
+
+	"github.com/nats-io/nkeys"
+)
 
 // InputInput is a text to type into a seat's terminal. It may be a secret: it
 // enters no event, no log and no error.
@@ -33,4 +37,22 @@ func (in InputInput) Bytes() []byte {
 		b = append(b, '\r')
 	}
 	return b
+}
+
+// AttachInput asks for an offer of a terminal session.
+type AttachInput struct {
+	Named
+	Holder   string `json:"holder" doc:"public user nkey of who will redeem it" pattern:"^U[A-Z2-7]{55}$"`
+	ReadOnly bool   `json:"readOnly,omitzero" doc:"look, and do not type"`
+}
+
+// Check implements Input.
+func (in AttachInput) Check() error {
+	if err := in.Named.Check(); err != nil {
+		return err
+	}
+	if !nkeys.IsValidPublicUserKey(in.Holder) {
+		return bad("holder", "it is not the public key of a user nkey")
+	}
+	return nil
 }

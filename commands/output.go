@@ -9,6 +9,7 @@ import (
 	"berth/events"
 	"berth/events/fault"
 	"berth/projections"
+	"berth/terminal"
 )
 
 // SpawnResult is the acceptance of a spawn or a reserve. State is the goal's;
@@ -252,4 +253,9 @@ type InputResult struct {
 	Name  events.Alias `json:"name"`
 	UID   events.UID   `json:"uid"`
 	Bytes int          `json:"bytes"` // delivered, Enter included
+}
+
+// AttachResult is the offer of a session, for its holder alone to redeem.
+type AttachResult struct {
+	Offer terminal.Offer `json:"offer"`
 }

@@ -61,6 +61,12 @@ var (
 		Doc: "Type a text into the terminal of a running seat; it is kept nowhere.", Example: `{"name":"demo","text":"date"}`,
 		Refusals: []fault.Code{fault.NotFound, fault.Expired, fault.FailedPrecondition},
 	})
+	Attach = command[AttachInput, AttachResult](Contract{
+		Name: "attach", Kind: Effect, Target: TargetHolder, Modes: aboutOwner, Capability: CanManage,
+		Doc:      "Offer one terminal session with a running seat to one holder, who redeems it once.",
+		Example:  `{"name":"demo","holder":"UDXU4RCSJNZOIQHZNWXHXORDPRTGNJAHAHFRGZNEEJCPQTT2M7NLCNF4"}`,
+		Refusals: []fault.Code{fault.NotFound, fault.Expired, fault.FailedPrecondition},
+	})
 	Wait = command[WaitInput, WaitResult](Contract{
 		Name: "wait", Kind: Read, Target: TargetAny, Modes: aboutOwner, Capability: CanRead, Timeout: MaxWait + DefaultTimeout,
 		Doc: "Wait until a name has a status, until an operation of it ended, or until a goal ended.", Example: `{"name":"demo","until":["running"]}`,
@@ -137,7 +143,7 @@ func lifeCommand(name, doc string) Command[SeatInput, WriteResult] {
 // Table lists every command once.
 var Table = []*Contract{
 	Describe.Contract, Status.Contract, Hosts.Contract, Health.Contract,
-	Ls.Contract, Inspect.Contract, Slots.Contract, History.Contract, Events.Contract, Usage.Contract, Logs.Contract, Wait.Contract, Type.Contract,
+	Ls.Contract, Inspect.Contract, Slots.Contract, History.Contract, Events.Contract, Usage.Contract, Logs.Contract, Wait.Contract, Type.Contract, Attach.Contract,
 	Spawn.Contract, Reserve.Contract, Provision.Contract, Start.Contract, Pause.Contract, Resume.Contract, Extend.Contract,
 	Checkpoint.Contract, Export.Contract, ExportRead.Contract, Retire.Contract,
 	GoalGet.Contract, Goals.Contract, GoalCancel.Contract, WriteOff.Contract, Replay.Contract, VerifyLog.Contract,

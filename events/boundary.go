@@ -22,6 +22,7 @@ const (
 	KindNumber      Kind = "number"      // number.<owner>.<base>: numbers of names that nobody chose
 	KindInstance    Kind = "instance"    // instance.<id>: instance
 	KindEnvironment Kind = "environment" // environment.<id>: one that was written off
+	KindSession     Kind = "session"     // session.<id>: create-only proof that an offer was used
 	KindSpace       Kind = "space"       // space.<name>: facts about the whole log
 )
 
@@ -48,6 +49,9 @@ func InstanceBoundary(i InstanceID) Boundary { return Boundary("instance." + str
 
 // EnvironmentBoundary is where a written-off environment goes on (decision 13).
 func EnvironmentBoundary(e EnvironmentID) Boundary { return Boundary("environment." + string(e)) }
+
+// SessionBoundary is where a terminal session's offer is used, once.
+func SessionBoundary(id string) Boundary { return Boundary("session." + id) }
 
 // SpaceBoundary holds facts about the log itself, such as an accepted loss of history.
 func SpaceBoundary(s Space) Boundary { return Boundary("space." + string(s)) }
@@ -110,7 +114,7 @@ func (k Kind) tokens() int {
 		return 2
 	case KindGoal:
 		return 4
-	case KindUID, KindInstance, KindEnvironment, KindSpace:
+	case KindUID, KindInstance, KindEnvironment, KindSession, KindSpace:
 		return 1
 	}
 	return 0

@@ -49,6 +49,7 @@ const (
 	TypeGoalRenamed           = "goal.renamed"
 	TypeNumberIssued          = "number.issued"
 	TypeUIDReserved           = "uid.reserved"
+	TypeSessionRedeemed       = "session.redeemed"
 	TypeInstanceRegistered    = "instance.registered"
 	TypeInstanceStopped       = "instance.stopped"
 	TypeInstanceObserved      = "instance.observed"
@@ -191,6 +192,9 @@ func (GoalRenamed) EventType() string { return TypeGoalRenamed }
 
 // EventType implements Event.
 func (NumberIssued) EventType() string { return TypeNumberIssued }
+
+// EventType implements Event.
+func (SessionRedeemed) EventType() string { return TypeSessionRedeemed }
 
 // EventType implements Event.
 func (UIDReserved) EventType() string { return TypeUIDReserved }

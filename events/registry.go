@@ -76,6 +76,7 @@ var registry = index(
 	of[GoalRenamed](1),
 	of[NumberIssued](1),
 	of[UIDReserved](1),
+	of[SessionRedeemed](1),
 	of[InstanceRegistered](1),
 	of[InstanceStopped](1),
 	of[InstanceObserved](1),

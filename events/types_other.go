@@ -110,6 +110,23 @@ func (s GoalState) Terminal() bool {
 	return false
 }
 
+// ---- session.<id>
+
+// SessionRedeemed uses up the offer of a terminal session: whoever commits it
+// first on the empty boundary has the session, and nobody after. What is typed
+// and shown there is in no event.
+type SessionRedeemed struct {
+	Session     string        `json:"session"`
+	Owner       Owner         `json:"owner"`
+	Name        Alias         `json:"name"`
+	UID         UID           `json:"uid"`
+	Environment EnvironmentID `json:"environment"`
+	Holder      string        `json:"holder"` // public nkey
+	ServedBy    InstanceID    `json:"servedBy"`
+	ReadOnly    bool          `json:"readOnly,omitempty"`
+	Expires     time.Time     `json:"expires"`
+}
+
 // ---- uid.<uid>
 
 // UIDReserved reserves a lifecycle uid in the space, never deleted or reused.

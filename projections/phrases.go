@@ -107,6 +107,9 @@ var phrases = map[string]func(events.Event) string{
 	events.TypeGoalSettled: phrase(func(e events.GoalSettled) string {
 		return "turned out to have " + string(e.State) + because(e.Fault)
 	}),
+	events.TypeSessionRedeemed: phrase(func(e events.SessionRedeemed) string {
+		return "terminal session " + e.Session[:min(8, len(e.Session))] + " of " + string(e.Name) + " was begun"
+	}),
 	events.TypeUIDReserved: phrase(func(e events.UIDReserved) string { return "lifecycle uid " + string(e.UID) + " reserved for ever" }),
 	events.TypeInstanceRegistered: phrase(func(e events.InstanceRegistered) string {
 		return fmt.Sprintf("manager started, epoch %d, version %s, on %s", e.Epoch, e.Version, e.Host.Host)

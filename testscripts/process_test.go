@@ -97,6 +97,21 @@ func cmdWatch(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
+// cmdSeen waits until the watched program has printed something: seen REGEXP.
+func cmdSeen(ts *testscript.TestScript, neg bool, args []string) {
+	m := managerOf(ts)
+	if neg || len(args) != 1 || m.watched == nil {
+		ts.Fatalf("usage: seen REGEXP, after watch")
+	}
+	re, err := regexp.Compile(args[0])
+	ts.Check(err)
+	for deadline := time.Now().Add(patience); !re.MatchString(m.watched.out.String()); time.Sleep(pause) {
+		if time.Now().After(deadline) {
+			ts.Fatalf("%q was not printed within %s\n%s", args[0], patience, m.watched.out.String())
+		}
+	}
+}
+
 // cmdWatched waits for the end of the watched program and its exit code, and
 // gives what it printed to `stdout`: watched CODE.
 func cmdWatched(ts *testscript.TestScript, neg bool, args []string) {

@@ -47,6 +47,10 @@ func (l *line) conn() *nats.Conn {
 	return l.nc
 }
 
+// Conn is the connection that the client has now, for what streams beside its
+// requests. The client closes it.
+func (c *Client) Conn() *nats.Conn { return c.line.conn() }
+
 // whileUp is a context that ends with the connection, too: nobody answers a
 // request that went to a manager that is gone.
 func (l *line) whileUp(ctx context.Context, nc *nats.Conn) (context.Context, context.CancelFunc) {

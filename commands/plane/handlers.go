@@ -19,6 +19,7 @@ var handlers = map[string]handler{
 	"usage":                  on(commands.Usage, (*Plane).usage),
 	"logs":                   on(commands.Logs, (*Plane).logs),
 	"input":                  on(commands.Type, (*Plane).input),
+	"attach":                 on(commands.Attach, (*Plane).attach),
 	"wait":                   on(commands.Wait, (*Plane).wait),
 	"spawn":                  on(commands.Spawn, spawnTo(events.TargetRunning)),
 	"reserve":                on(commands.Reserve, spawnTo(events.TargetReserved)),

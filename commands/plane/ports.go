@@ -12,6 +12,7 @@ import (
 	"berth/events/eventlog"
 	"berth/projections"
 	"berth/providers"
+	"berth/terminal"
 )
 
 // Shelf makes decisions on boundaries; sagas.Shelf is one.
@@ -70,6 +71,9 @@ type Options struct {
 	MaxSeats int
 	// Admit refuses new work while the host can't take it (a nearly full
 	// disk). Nil admits. What ends work is never refused by it.
-	Admit  func() error
+	Admit func() error
+	// Sign signs offers of terminal sessions with the instance's key. Nil: this
+	// plane offers none.
+	Sign   func(terminal.Offer) (terminal.Offer, error)
 	Logger *slog.Logger
 }

@@ -9,6 +9,7 @@ import (
 	"berth/events"
 	"berth/events/fault"
 	"berth/providers"
+	"berth/terminal"
 )
 
 // Kinds of details that tell two refusals apart: a seat whose terminal nobody
@@ -68,4 +69,27 @@ func (p *Plane) input(ctx context.Context, c *call, in commands.InputInput) (com
 		f = f.WithDetail(detailNotRunning, "status", string(seat.Status()))
 	}
 	return commands.InputResult{}, f
+}
+
+// attach offers a session. Nothing is begun and nothing kept: what makes an
+// offer good for one use is the commit that redeems it.
+func (p *Plane) attach(ctx context.Context, c *call, in commands.AttachInput) (commands.AttachResult, error) {
+	seat, _, err := p.terminalOf(ctx, c, in.Named)
+	if err != nil {
+		return commands.AttachResult{}, err
+	}
+	if p.Sign == nil {
+		return commands.AttachResult{}, fault.New(fault.Unimplemented, "this manager offers no terminal sessions").WithOutcome(fault.NotExecuted)
+	}
+	now := p.Now()
+	o, err := p.Sign(terminal.Offer{
+		Version: terminal.Version, Session: p.IDs.Token() + p.IDs.Token(), Space: p.Space, Instance: p.Self.Instance, Epoch: p.Self.Epoch,
+		Caller: c.Caller, Holder: in.Holder, Owner: c.owner(), Name: events.Alias(in.Name), UID: seat.Slot.UID, Environment: seat.Environment.ID,
+		ReadOnly: in.ReadOnly, Window: terminal.Window,
+		IssuedAt: now.UnixMilli(), RedeemBy: now.Add(terminal.RedeemWithin).UnixMilli(), Expires: now.Add(terminal.MaxSession).UnixMilli(),
+	})
+	if err != nil {
+		return commands.AttachResult{}, fault.New(fault.Internal, "the offer can't be signed").WithOutcome(fault.NotExecuted)
+	}
+	return commands.AttachResult{Offer: o}, nil
 }

@@ -14,8 +14,8 @@ func by(names ...string) row { return row{shown: names} }
 func (r row) but(open string) row { r.open = open; return r }
 
 const (
-	terminals = "waits for terminals"
-	noReplace = "Berth has no verb that replaces an environment, so nothing can be lost by one"
+	noIdleStop = "Berth stops no seat for being idle: it ends by its lifetime, whoever is attached"
+	noReplace  = "Berth has no verb that replaces an environment, so nothing can be lost by one"
 )
 
 // table has a row for every scenario.
@@ -50,13 +50,13 @@ var table = map[int]row{
 	31: by("aggregates.TestPlanRefuses", "sagas.TestExtendAgainstExpiry", "conformance: extend-never-shortens", "script: extend"),
 	33: by("providers/process.TestTheCustodianEnforcesTheLifetime", "conformance: ends-by-itself"),
 	34: by("script: pause").but("the policy, a lifetime that runs on while paused, is stated; only the pause itself is shown"),
-	35: {open: terminals},
+	35: {open: noIdleStop},
 	36: by("sagas.TestExpiry", "internal/prove/bubble.TestLifetimesEndOnTime").but("no test sets a time zone with summer time; every time is UTC"),
 	37: by("providers/qemu.TestAMachinesLife").but("the agent sets the guest's clock when it is greeted; no test compares it after an hour"),
 	38: by("internal/steady.TestClockTellsASkewOnceAndGoesOn", "providers/process/seatdir.TestDeadlineIgnoresTheWallClock", "aggregates.TestForgottenNeverGoesBack"),
 
 	40: by("internal/prove/scenario.TestAFailedPauseOrResumeIsStillRetired", "sagas.TestEveryFaultAtEveryVerbEnds"),
-	41: by("sagas.TestRestartAdoptsWhatRuns", "internal/prove/bubble.TestHerdAtRestart", "script: story-crash-and-adopt").but("terminals resumed: " + terminals),
+	41: by("sagas.TestRestartAdoptsWhatRuns", "internal/prove/bubble.TestHerdAtRestart", "script: story-crash-and-adopt", "script: story-attach-restart"),
 	42: by("internal/prove/scenario.TestAFailedDestroyKeepsTheRecord", "sagas.TestEveryFaultAtEveryVerbEnds"),
 	43: {open: noReplace},
 	45: by("sagas.TestLogFailuresLoseNothing", "script: story-full-log"),
@@ -73,8 +73,8 @@ var table = map[int]row{
 	58: by("aggregates.TestObservations", "providers/drill.TestVanishAndSwap", "script: story-vanished"),
 
 	59: by("internal/screen.TestBytesCutAnywhere", "providers/process/custodian.TestALateViewBeginsWithTheWholeScreen"),
-	61: {open: terminals},
-	62: by("providers/process/custodian.TestAStalledViewIsToldWhatItMissed"),
+	61: by("script: story-attach-restart", "commands/attach.TestAHolderThatStalls").but("the link is cut by the manager's death, not for 5 s under output"),
+	62: by("providers/process/custodian.TestAStalledViewIsToldWhatItMissed", "commands/attach.TestAHolderThatStalls"),
 	63: by("sagas.TestExportedFiles", "providers/hosted.TestDownloadResumes", "conformance: export-too-large", "script: story-export-damaged").
 		but("memory is bounded by the code's fixed buffers, and measured by `berth bench export`, not asserted"),
 	65: by("sagas.TestMaterialStaysOffTheLog", "providers/hosted.TestSecretsStayInside", "conformance: material-stays-inside", "script: story-canary").
