@@ -36,7 +36,7 @@ type CommandEntry struct {
 	Operation   events.OperationID
 }
 
-func (c Commands) add(r events.Record) Commands {
+func (c Commands) add(r *events.Record) Commands {
 	if r.Meta.Command == "" {
 		return c
 	}

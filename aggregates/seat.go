@@ -42,34 +42,42 @@ func (s Seat) Boundary() events.Boundary { return events.SeatBoundary(s.Owner, s
 
 // Apply folds one record.
 func (s Seat) Apply(r events.Record) Seat {
+	s.Fold(&r)
+	return s
+}
+
+// Fold is Apply in place, for whoever has the only copy of s: a seat is a
+// kilobyte. What it points to is shared with other copies, and is replaced,
+// never changed.
+func (s *Seat) Fold(r *events.Record) {
 	s.Sequence = r.Sequence
 	if s.Quarantine != nil {
-		return s
+		return
 	}
 	if r.Broken != nil {
 		s.Quarantine = fault.New(fault.FailedPrecondition, "the record at sequence %d of %s can't be read: %s", r.Sequence, r.Boundary, fault.From(r.Broken).Message).
 			WithHint("a newer program may read it; `berth doctor` lists what is quarantined")
-		return s
+		return
 	}
 	if r.Torn {
-		return s // an atomic publish that never became whole decided nothing
+		return // an atomic publish that never became whole decided nothing
 	}
-	s.Commands = s.Commands.add(r)
+	if r.Meta.Command != "" {
+		s.Commands = s.Commands.add(r)
+	}
 	for _, e := range r.Events {
-		s.fold(r.Meta, e)
+		s.fold(&r.Meta, e)
 	}
-	return s
 }
 
 // fold takes one event into all three, in place. One that the slot's table
 // refuses (a claim of a held name, the end of a life that is over) is refused
 // by all.
-func (s *Seat) fold(m events.Meta, e events.Event) {
-	if s.Slot.Check(e) != nil || !s.Environment.Concerns(e) {
+func (s *Seat) fold(m *events.Meta, e events.Event) {
+	if !s.Environment.Concerns(e) || !s.Slot.Fold(m, e) {
 		return
 	}
-	s.Slot = s.Slot.Apply(m, e)
-	s.Head = s.Head.Apply(e)
+	s.Head.Fold(e)
 	s.Environment.Fold(m, e)
 }
 
@@ -77,7 +85,7 @@ func (s *Seat) fold(m events.Meta, e events.Event) {
 // sequence stays. It lets several decisions go into one commit.
 func (s Seat) With(m events.Meta, es ...events.Event) Seat {
 	for _, e := range es {
-		s.fold(m, e)
+		s.fold(&m, e)
 	}
 	return s
 }
@@ -103,7 +111,7 @@ func (s Seat) Check(m events.Meta, es ...events.Event) error {
 				return err
 			}
 		}
-		s.fold(m, e)
+		s.fold(&m, e)
 	}
 	return nil
 }
@@ -111,8 +119,8 @@ func (s Seat) Check(m events.Meta, es ...events.Event) error {
 // Fold folds records onto the empty seat of a boundary.
 func Fold(b events.Boundary, rs []events.Record) Seat {
 	s := NewSeat(b)
-	for _, r := range rs {
-		s = s.Apply(r)
+	for i := range rs {
+		s.Fold(&rs[i])
 	}
 	return s
 }

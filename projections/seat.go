@@ -34,7 +34,8 @@ func (v *Views) foldSeat(r events.Record) {
 	}
 	// The new seat is computed whole before anything shared is touched, so
 	// that a fold that panics leaves no half of it behind.
-	next := e.seat.Apply(r)
+	next := e.seat
+	next.Fold(&r)
 	v.tidy(&next, &e.seat, r.Events)
 	before, after := reserved(&e.seat), reserved(&next)
 	ended := account{e.seat.Owner, e.seat.Environment.Plan.Provider}

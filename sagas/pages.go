@@ -29,7 +29,7 @@ const (
 type pages[T any] struct {
 	log    eventlog.Log
 	empty  func(events.Boundary) T
-	apply  func(T, events.Record) T
+	fold   func(*T, *events.Record)                // in place
 	source func(events.Boundary) (T, uint64, bool) // another fold to begin from, may be nil
 	most   int
 
@@ -84,10 +84,12 @@ func (p *pages[T]) reload(ctx context.Context, g *page[T], id events.EventID) (o
 	if err != nil {
 		return own, false, unreadable(g.at, err)
 	}
-	for _, r := range rs {
-		g.state, g.seq = p.apply(g.state, r), r.Sequence
+	for i := range rs {
+		r := &rs[i]
+		p.fold(&g.state, r)
+		g.seq = r.Sequence
 		if id != "" && r.Meta.ID == id {
-			own, found = r, true
+			own, found = *r, true
 		}
 	}
 	g.loaded = true
@@ -135,7 +137,7 @@ func (p *pages[T]) current(ctx context.Context, b events.Boundary) (T, uint64, e
 
 // absorb takes in a record of a follow. It never waits for a decision that is
 // being made on that boundary: the page is then known to be old.
-func (p *pages[T]) absorb(r events.Record) {
+func (p *pages[T]) absorb(r *events.Record) {
 	g := p.page(r.Boundary, false)
 	if g == nil {
 		return
@@ -148,7 +150,7 @@ func (p *pages[T]) absorb(r events.Record) {
 	}
 	select {
 	case g.lock <- struct{}{}:
-		g.take(p.apply, r)
+		g.take(p.fold, r)
 		g.release()
 	default:
 	}
@@ -166,9 +168,10 @@ func (g *page[T]) hold(ctx context.Context) error {
 
 func (g *page[T]) release() { <-g.lock }
 
-func (g *page[T]) take(apply func(T, events.Record) T, r events.Record) {
+func (g *page[T]) take(fold func(*T, *events.Record), r *events.Record) {
 	if g.loaded && r.Previous == g.seq && r.Sequence > g.seq {
-		g.state, g.seq = apply(g.state, r), r.Sequence
+		fold(&g.state, r)
+		g.seq = r.Sequence
 	}
 }
 
@@ -191,7 +194,6 @@ func (p *pages[T]) decide(ctx context.Context, b events.Boundary, meta events.Me
 	}
 	var last error
 	for range MaxRounds {
-		before := g.state
 		es, err := f(g.state)
 		if err != nil || len(es) == 0 {
 			seq := g.seq
@@ -209,10 +211,10 @@ func (p *pages[T]) decide(ctx context.Context, b events.Boundary, meta events.Me
 		r, err := p.commit(ctx, events.Commit{Boundary: b, Expect: g.seq, Meta: meta, Events: es})
 		switch {
 		case err == nil:
-			if g.take(p.apply, r); g.seq != r.Sequence {
-				g.loaded = false
+			if g.take(p.fold, &r); g.seq == r.Sequence {
+				return g.state, r, nil
 			}
-			return p.after(ctx, g, before, r)
+			return p.after(ctx, g, r)
 		case fault.CodeOf(err) != fault.Conflict:
 			return zero, events.Record{}, err
 		}
@@ -230,14 +232,15 @@ func (p *pages[T]) decide(ctx context.Context, b events.Boundary, meta events.Me
 	return zero, events.Record{}, last
 }
 
-// after is the answer of a commit on before; the fold is loaded again if the
-// record did not follow it directly.
-func (p *pages[T]) after(ctx context.Context, g *page[T], before T, r events.Record) (T, events.Record, error) {
-	if !g.loaded {
-		if _, _, err := p.reload(ctx, g, ""); err != nil {
-			// The commit is stored; only this process does not know the fold.
-			return p.apply(before, r), r, nil
-		}
+// after is the answer of a commit whose record did not follow the fold
+// directly: it is loaded again.
+func (p *pages[T]) after(ctx context.Context, g *page[T], r events.Record) (T, events.Record, error) {
+	before := g.state
+	g.loaded = false
+	if _, _, err := p.reload(ctx, g, ""); err != nil {
+		// The commit is stored; only this process does not know the fold.
+		p.fold(&before, &r)
+		return before, r, nil
 	}
 	return g.state, r, nil
 }

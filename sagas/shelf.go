@@ -71,8 +71,8 @@ func WithSeats(f func(events.Owner, events.Alias) (aggregates.Seat, bool)) Shelf
 // NewShelf is an empty shelf over a log.
 func NewShelf(log eventlog.Log, opts ...ShelfOption) *Shelf {
 	s := &Shelf{
-		seats:     newPages(log, DefaultPages, aggregates.NewSeat, aggregates.Seat.Apply),
-		inherited: newPages(log, environmentPages, aggregates.NewSeat, Inherited),
+		seats:     newPages(log, DefaultPages, aggregates.NewSeat, (*aggregates.Seat).Fold),
+		inherited: newPages(log, environmentPages, aggregates.NewSeat, foldInherited),
 		goals:     newPages(log, DefaultPages, func(events.Boundary) goalPage { return goalPage{} }, foldGoal),
 		numbers:   newPages(log, numberPages, func(events.Boundary) numberPage { return numberPage{} }, foldNumber),
 		instances: newPages(log, instancePages, func(events.Boundary) instancePage { return instancePage{} }, foldInstance),
@@ -83,11 +83,11 @@ func NewShelf(log eventlog.Log, opts ...ShelfOption) *Shelf {
 	return s
 }
 
-func newPages[T any](log eventlog.Log, most int, empty func(events.Boundary) T, apply func(T, events.Record) T) *pages[T] {
-	return &pages[T]{log: log, empty: empty, apply: apply, most: most, pages: map[events.Boundary]*list.Element{}, used: list.New()}
+func newPages[T any](log eventlog.Log, most int, empty func(events.Boundary) T, fold func(*T, *events.Record)) *pages[T] {
+	return &pages[T]{log: log, empty: empty, fold: fold, most: most, pages: map[events.Boundary]*list.Element{}, used: list.New()}
 }
 
-func foldGoal(g goalPage, r events.Record) goalPage {
+func foldGoal(g *goalPage, r *events.Record) {
 	if r.Broken != nil && g.Broken == nil {
 		g.Broken = quarantined(r)
 	}
@@ -96,10 +96,9 @@ func foldGoal(g goalPage, r events.Record) goalPage {
 			g.State = g.State.Apply(r.Meta, e)
 		}
 	}
-	return g
 }
 
-func foldNumber(n numberPage, r events.Record) numberPage {
+func foldNumber(n *numberPage, r *events.Record) {
 	if r.Broken != nil && n.Broken == nil {
 		n.Broken = quarantined(r)
 	}
@@ -108,10 +107,9 @@ func foldNumber(n numberPage, r events.Record) numberPage {
 			n.State = n.State.Apply(e)
 		}
 	}
-	return n
 }
 
-func foldInstance(i instancePage, r events.Record) instancePage {
+func foldInstance(i *instancePage, r *events.Record) {
 	if r.Broken != nil && i.Broken == nil {
 		i.Broken = quarantined(r)
 	}
@@ -120,10 +118,9 @@ func foldInstance(i instancePage, r events.Record) instancePage {
 			i.State = i.State.Apply(r.Meta, e)
 		}
 	}
-	return i
 }
 
-func quarantined(r events.Record) *fault.Error {
+func quarantined(r *events.Record) *fault.Error {
 	return fault.New(fault.FailedPrecondition, "the record at sequence %d of %s can't be read: %s", r.Sequence, r.Boundary, fault.From(r.Broken).Message).
 		WithHint("a newer program may read it; `berth doctor` lists what is quarantined")
 }
@@ -209,15 +206,15 @@ func (s *Shelf) DecideInstance(ctx context.Context, id events.InstanceID, meta e
 func (s *Shelf) Absorb(r events.Record) {
 	switch r.Boundary.Kind() {
 	case events.KindSeat:
-		s.seats.absorb(r)
+		s.seats.absorb(&r)
 	case events.KindEnvironment:
-		s.inherited.absorb(r)
+		s.inherited.absorb(&r)
 	case events.KindGoal:
-		s.goals.absorb(r)
+		s.goals.absorb(&r)
 	case events.KindNumber:
-		s.numbers.absorb(r)
+		s.numbers.absorb(&r)
 	case events.KindInstance:
-		s.instances.absorb(r)
+		s.instances.absorb(&r)
 	}
 }
 

@@ -107,20 +107,28 @@ func (s State) Reserved() bool { return s.ID != "" && !s.Gone && !s.WrittenOff }
 func (s State) Find(id events.OperationID) (Operation, bool) { return s.find(id) }
 
 func (s *State) find(id events.OperationID) (Operation, bool) {
+	if o := s.entry(id); o != nil {
+		return *o, true
+	}
+	return Operation{}, false
+}
+
+// entry is the operation of that id where the journal has it, or nil.
+func (s *State) entry(id events.OperationID) *Operation {
 	if s.Operation != nil && s.Operation.ID == id {
-		return *s.Operation, true
+		return s.Operation
 	}
 	for i := range s.Queue {
 		if s.Queue[i].ID == id {
-			return s.Queue[i], true
+			return &s.Queue[i]
 		}
 	}
 	for _, o := range s.Done {
 		if o.ID == id {
-			return *o, true
+			return o
 		}
 	}
-	return Operation{}, false
+	return nil
 }
 
 // Outcome is the operation of that id, or, for an extension that is done in

@@ -37,14 +37,14 @@ func (s *State) Concerns(e events.Event) bool {
 // Apply folds one event. What does not concern this environment, or what the
 // journal's table does not allow, leaves it as it is.
 func (s State) Apply(m events.Meta, e events.Event) State {
-	s.Fold(m, e)
+	s.Fold(&m, e)
 	return s
 }
 
 // Fold is Apply in place, for whoever has the only copy of s: the state is
 // large, and most of a fold's time would go into copying it. What s points to
 // is shared with other copies, and is replaced, never changed.
-func (s *State) Fold(m events.Meta, e events.Event) {
+func (s *State) Fold(m *events.Meta, e events.Event) {
 	if !s.Concerns(e) {
 		return
 	}
@@ -66,7 +66,7 @@ func (s *State) Fold(m events.Meta, e events.Event) {
 			s.Deadline = &e.Deadline
 		}
 	case events.EnvironmentObserved:
-		s.observe(e.Facts)
+		s.observe(&e.Facts)
 	case events.EnvironmentWrittenOff:
 		s.WrittenOff, s.Operation, s.Queue = true, nil, nil
 	case events.SlotRetired:
@@ -79,7 +79,7 @@ func (s *State) Fold(m events.Meta, e events.Event) {
 }
 
 // inherited is a written-off environment on its own boundary (decision 13).
-func inherited(m events.Meta, e events.EnvironmentInherited) State {
+func inherited(m *events.Meta, e events.EnvironmentInherited) State {
 	s := State{ID: e.Environment, UID: e.UID, Plan: e.Plan, Target: events.TargetRetired, CreatedAt: m.Time, ProbedAt: m.Time, Record: Creating, Ref: e.Ref}
 	if o := e.Open; o.Operation != "" {
 		s.Operation = &Operation{ID: o.Operation, Verb: o.Verb, Arguments: o.Arguments, Phase: Uncertain, At: m.Time, Begun: m.Time, Deadline: o.Deadline, Writer: m.Writer}
@@ -88,8 +88,8 @@ func inherited(m events.Meta, e events.EnvironmentInherited) State {
 }
 
 // journal folds an event of one operation.
-func (s *State) journal(m events.Meta, e events.Event) {
-	if s.check(e) != nil {
+func (s *State) journal(m *events.Meta, e events.Event) {
+	if s.allow(e) != nil {
 		return
 	}
 	switch e := e.(type) {
@@ -123,18 +123,18 @@ func (s *State) journal(m events.Meta, e events.Event) {
 }
 
 // finish ends the open operation and takes in what it proves.
-func (s *State) finish(m events.Meta, p Phase, facts *events.Facts, why *fault.Error) {
+func (s *State) finish(m *events.Meta, p Phase, facts *events.Facts, why *fault.Error) {
 	op := *s.Operation
 	op.Phase, op.At, op.Fault = p, m.Time, why
 	if facts != nil {
-		op.Facts = result(*facts)
+		op.Facts = result(facts)
 	}
 	s.Operation = nil
 	s.Done = keep(s.Done, &op)
 	switch {
 	case facts != nil:
-		s.observe(*facts)
-		s.landed(op.Verb, *facts)
+		s.observe(facts)
+		s.landed(op.Verb, facts)
 	case p == Excluded && creates(op.Verb):
 		s.Excluded++
 	case p == Refused && creates(op.Verb) && throttled(why):
@@ -152,7 +152,7 @@ func (s *State) refuse(why *fault.Error) {
 
 // result is what a finished operation keeps of its facts: what a reader may
 // ask that operation for. Everything else is the environment's own state.
-func result(f events.Facts) *events.Facts {
+func result(f *events.Facts) *events.Facts {
 	if f.Checkpoint == nil && f.File == nil {
 		return nil
 	}
@@ -160,7 +160,7 @@ func result(f events.Facts) *events.Facts {
 }
 
 // landed takes in what a verb, known to be done, means.
-func (s *State) landed(v events.Verb, f events.Facts) {
+func (s *State) landed(v events.Verb, f *events.Facts) {
 	switch v {
 	case events.VerbProvision:
 		s.Provisioned = true
@@ -181,7 +181,7 @@ func (s *State) landed(v events.Verb, f events.Facts) {
 
 // observe takes in one observation (R64, R66: what is not reported stays). One
 // of an environment that is proved gone comes too late to change anything.
-func (s *State) observe(f events.Facts) {
+func (s *State) observe(f *events.Facts) {
 	if s.Gone || s.WrittenOff {
 		return
 	}
@@ -229,7 +229,7 @@ func (s *State) observe(f events.Facts) {
 }
 
 // absent takes in the proof that nothing is left.
-func (s *State) absent(f events.Facts) {
+func (s *State) absent(f *events.Facts) {
 	s.Gone, s.Paused = true, false
 	if s.StoppedAt == nil {
 		s.StoppedAt = f.StoppedAt

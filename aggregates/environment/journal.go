@@ -118,13 +118,21 @@ func (s *State) check(e events.Event) error {
 	if !s.Concerns(e) {
 		return fault.New(fault.Expired, "%s is about another environment than %s", e.EventType(), s.ID)
 	}
+	return s.allow(e)
+}
+
+// allow is check of what is known to concern this environment.
+func (s *State) allow(e events.Event) error {
 	id, on, ok := Meaning(e)
 	if !ok {
 		return s.checkFile(e)
 	}
-	op, _ := s.find(id)
-	if _, legal := Table.Next(op.Phase, on); !legal {
-		return Table.Refuse(op.Phase, on)
+	phase := NoOperation
+	if op := s.entry(id); op != nil {
+		phase = op.Phase
+	}
+	if _, legal := Table.Next(phase, on); !legal {
+		return Table.Refuse(phase, on)
 	}
 	switch {
 	case on == OnDispatch && s.Operation != nil:

@@ -19,16 +19,16 @@ func (s State) RecordMeaning(e events.Event) RecordOn {
 			return OnRefusal
 		}
 	case events.EnvironmentObserved:
-		return s.meant(e.Facts)
+		return s.meant(&e.Facts)
 	case events.OperationConfirmed:
-		return s.meant(e.Facts)
+		return s.meant(&e.Facts)
 	case events.OperationLanded:
-		return s.meant(e.Facts)
+		return s.meant(&e.Facts)
 	}
 	return ""
 }
 
-func (s State) meant(f events.Facts) RecordOn {
+func (s *State) meant(f *events.Facts) RecordOn {
 	if s.Gone || s.WrittenOff {
 		return ""
 	}
@@ -37,7 +37,7 @@ func (s State) meant(f events.Facts) RecordOn {
 
 // seen is what a provider's state means to the record: running as another
 // incarnation is a replacement (scenario 58).
-func (s State) seen(f events.Facts) RecordOn {
+func (s *State) seen(f *events.Facts) RecordOn {
 	on := sees[f.State]
 	if on == OnRunning && f.Incarnation != "" && s.Incarnation != "" && f.Incarnation != s.Incarnation {
 		return OnReplace

@@ -54,6 +54,10 @@ func (s State) Check(e events.Event) error {
 	if !ok {
 		return nil
 	}
+	return s.check(m, e)
+}
+
+func (s *State) check(m Meaning, e events.Event) error {
 	if m.Head != OnActivate && m.UID != s.UID {
 		return fault.New(fault.Expired, "lifecycle %s is no longer the current one", m.UID)
 	}
@@ -84,22 +88,28 @@ func (s State) Check(e events.Event) error {
 // or is not in the tables leaves it as it is: nothing brings back a revoked
 // credential or a retired lifecycle.
 func (s State) Apply(e events.Event) State {
-	m, ok := MeaningOf(e)
-	if !ok || s.Check(e) != nil {
-		return s
-	}
-	head, _ := Table.Next(s.Phase, m.Head)
-	gate, _ := GateTable.Next(s.Gate.Phase, m.Gate)
-	s = s.take(e)
-	s.Phase, s.Gate.Phase = head, gate
+	s.Fold(e)
 	return s
 }
 
+// Fold is Apply in place. The ledger is shared with other copies, and is
+// replaced, never changed.
+func (s *State) Fold(e events.Event) {
+	m, ok := MeaningOf(e)
+	if !ok || s.check(m, e) != nil {
+		return
+	}
+	head, _ := Table.Next(s.Phase, m.Head)
+	gate, _ := GateTable.Next(s.Gate.Phase, m.Gate)
+	s.take(e)
+	s.Phase, s.Gate.Phase = head, gate
+}
+
 // take is what an allowed event changes beside the phases.
-func (s State) take(e events.Event) State {
+func (s *State) take(e events.Event) {
 	switch e := e.(type) {
 	case events.HeadActivated:
-		return State{UID: e.UID, Epoch: 1, Gate: Gate{Operation: e.Operation, Kind: "activation"}}
+		*s = State{UID: e.UID, Epoch: 1, Gate: Gate{Operation: e.Operation, Kind: "activation"}}
 	case events.GateOpened:
 		s.Gate = Gate{Generation: e.Generation}
 	case events.GateFrozen:
@@ -113,22 +123,20 @@ func (s State) take(e events.Event) State {
 	case events.CredentialReleased:
 		s.Current = e.Credential
 	case events.CredentialRevoked:
-		s = s.revoke(func(c Credential) bool { return c.ID == e.Credential })
+		s.revoke(func(c Credential) bool { return c.ID == e.Credential })
 	case events.HeadRetiring:
 		s.Operation = e.Operation
 	case events.HeadRetired:
 		s.Operation = ""
 	case events.EnvironmentWrittenOff:
 		s.Operation = ""
-		s = s.revoke(func(Credential) bool { return true })
+		s.revoke(func(Credential) bool { return true })
 	}
-	return s
 }
 
-func (s State) revoke(which func(Credential) bool) State {
+func (s *State) revoke(which func(Credential) bool) {
 	s.Ledger = slices.Clone(s.Ledger)
 	for i := range s.Ledger {
 		s.Ledger[i].Revoked = s.Ledger[i].Revoked || which(s.Ledger[i])
 	}
-	return s
 }

@@ -29,8 +29,8 @@ type Table[S, E ~string] struct {
 // Next is the state that event `on` leads to from `from`; ok is false when
 // the table has no such row.
 func (t Table[S, E]) Next(from S, on E) (to S, ok bool) {
-	for _, r := range t.Rows {
-		if r.On == on && slices.Contains(r.From, from) {
+	for i := range t.Rows {
+		if r := &t.Rows[i]; r.On == on && slices.Contains(r.From, from) {
 			return r.To, true
 		}
 	}

@@ -94,6 +94,10 @@ func (s State) Check(e events.Event) error {
 	if !ok {
 		return nil
 	}
+	return s.check(uid, on)
+}
+
+func (s *State) check(uid events.UID, on On) error {
 	if err := s.Allow(on); err != nil {
 		return err
 	}
@@ -109,14 +113,24 @@ func (s State) Check(e events.Event) error {
 // Apply folds one event. What does not concern a slot, is of another
 // lifecycle or is not in the table leaves it as it is.
 func (s State) Apply(m events.Meta, e events.Event) State {
-	_, on, ok := Meaning(e)
-	if !ok || s.Check(e) != nil {
-		return s
+	s.Fold(&m, e)
+	return s
+}
+
+// Fold is Apply in place. It answers false if the event concerns a slot and
+// was not taken, else true.
+func (s *State) Fold(m *events.Meta, e events.Event) bool {
+	uid, on, ok := Meaning(e)
+	if !ok {
+		return true
+	}
+	if s.check(uid, on) != nil {
+		return false
 	}
 	s.Phase, _ = Table.Next(s.Phase, on)
 	switch e := e.(type) {
 	case events.SlotClaimed:
-		s = State{Phase: s.Phase, UID: e.UID, Holder: e.Holder, Goal: events.Boundary(e.Goal), ClaimedAt: m.Time, Ready: e.Ready}
+		*s = State{Phase: s.Phase, UID: e.UID, Holder: e.Holder, Goal: events.Boundary(e.Goal), ClaimedAt: m.Time, Ready: e.Ready}
 		if m.Writer.Instance == e.Holder {
 			s.Epoch = m.Writer.Epoch
 		}
@@ -130,7 +144,7 @@ func (s State) Apply(m events.Meta, e events.Event) State {
 	case events.SlotTakenOver:
 		s.Holder, s.Epoch = e.Holder, e.Epoch
 	}
-	return s
+	return true
 }
 
 // Held says that the alias is not free.

@@ -3,6 +3,7 @@
 package ids
 
 import (
+	"bufio"
 	"crypto/rand"
 	"encoding/binary"
 	"io"
@@ -44,7 +45,7 @@ func New() *Source { return &Source{random: rand.Reader, now: time.Now} }
 func Seeded(seed uint64, now func() time.Time) *Source {
 	var key [32]byte
 	binary.BigEndian.PutUint64(key[:], seed)
-	return &Source{random: mathrand.NewChaCha8(key), now: now}
+	return &Source{random: bufio.NewReader(mathrand.NewChaCha8(key)), now: now}
 }
 
 // UUID implements events.IDs: a UUIDv7 that rises within this source also

@@ -1,41 +1,67 @@
 package sim
 
-import (
-	"container/heap"
-	"time"
-)
+import "time"
 
+// item is one thing that is to happen. Its time is in nanoseconds since the
+// beginning of the history; n is the order among those of one time.
 type item struct {
-	at time.Time
+	at int64
 	n  int
 	do func()
 }
 
-// agenda is a heap of what is to happen, by time and then by order.
-type agenda []*item
+func (i *item) before(o *item) bool { return i.at < o.at || i.at == o.at && i.n < o.n }
+
+// agenda is a heap of what is to happen, by time and then by order. It is
+// written out, with items by value: it is pushed and popped for every step.
+type agenda []item
 
 func (s *sim) after(d time.Duration, do func()) { s.at(s.now.Add(d), do) }
 
 func (s *sim) at(t time.Time, do func()) {
 	s.n++
-	heap.Push(&s.agenda, &item{t, s.n, do})
+	s.agenda.push(item{int64(t.Sub(epochZero)), s.n, do})
 }
 
-func (a *agenda) pop() *item { return heap.Pop(a).(*item) }
-
-func (a agenda) Len() int { return len(a) }
-func (a agenda) Less(i, j int) bool {
-	if a[i].at.Equal(a[j].at) {
-		return a[i].n < a[j].n
+func (a *agenda) push(it item) {
+	h := append(*a, it)
+	*a = h
+	i := len(h) - 1
+	for i > 0 {
+		up := (i - 1) / 2
+		if !it.before(&h[up]) {
+			break
+		}
+		h[i], i = h[up], up
 	}
-	return a[i].at.Before(a[j].at)
+	h[i] = it
 }
-func (a agenda) Swap(i, j int) { a[i], a[j] = a[j], a[i] }
-func (a *agenda) Push(x any)   { *a = append(*a, x.(*item)) }
-func (a *agenda) Pop() any {
-	old := *a
-	it := old[len(old)-1]
-	old[len(old)-1] = nil
-	*a = old[:len(old)-1]
-	return it
+
+// pop takes the first item. There is one.
+func (a *agenda) pop() item {
+	h := *a
+	first, end := h[0], len(h)-1
+	last := h[end]
+	h[end] = item{} // what it did is garbage from here
+	h = h[:end]
+	*a = h
+	if end == 0 {
+		return first
+	}
+	i := 0
+	for {
+		c := 2*i + 1
+		if c >= end {
+			break
+		}
+		if c+1 < end && h[c+1].before(&h[c]) {
+			c++
+		}
+		if !h[c].before(&last) {
+			break
+		}
+		h[i], i = h[c], c
+	}
+	h[i] = last
+	return first
 }

@@ -140,18 +140,18 @@ func (s *sim) plan() {
 }
 
 func (s *sim) play() {
-	end := epochZero.Add(chaos + calm)
+	end := int64(chaos + calm)
 	for len(s.agenda) > 0 && len(s.broken) == 0 {
 		it := s.agenda.pop()
-		if it.at.After(end) {
+		if it.at > end {
 			break
 		}
 		if s.result.Steps++; s.result.Steps > maxSteps {
 			s.broke("the world does not come to rest in %d steps", maxSteps)
 			return
 		}
-		if it.at.After(s.now) {
-			s.now = it.at
+		if at := epochZero.Add(time.Duration(it.at)); at.After(s.now) {
+			s.now = at
 		}
 		it.do()
 	}
