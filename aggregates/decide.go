@@ -60,7 +60,11 @@ func (s Seat) taken() *fault.Error {
 	if op, ok := s.Environment.Last(); ok && op.Open() {
 		kv = append(kv, "operation", string(op.ID), "verb", string(op.Verb), "phase", string(op.Phase))
 	}
-	return e.WithDetail(DetailSlotHeld, kv...)
+	e = e.WithDetail(DetailSlotHeld, kv...)
+	if b, ok := s.Barrier(); ok {
+		return b.on(e, s.Alias)
+	}
+	return e
 }
 
 // RetirementID is the one operation id of a lifecycle's retirement (decision 9).

@@ -91,10 +91,13 @@ type InspectResult = projections.Inspection
 // SlotRow is a slot with its head: what `slots` shows (2.1).
 type SlotRow struct {
 	projections.Slot
-	Head        projections.Head `json:"head"`
-	Live        bool             `json:"live"`
-	Consistency string           `json:"consistency"`
-	ReadOrder   []string         `json:"readOrder"` // for clients of the older shape
+	Head projections.Head `json:"head"`
+	Live bool             `json:"live"`
+	// OwnerInstanceID is Holder by the name that the contract has for it.
+	OwnerInstanceID events.InstanceID `json:"ownerInstanceId"`
+	Fault           *fault.Error      `json:"fault,omitempty"` // names the record that can't be read
+	Consistency     string            `json:"consistency"`
+	ReadOrder       []string          `json:"readOrder"` // for clients of the older shape
 }
 
 // SlotsResult is one page of slots.

@@ -63,7 +63,11 @@ func (p *Plane) slots(_ context.Context, c *call, in commands.SlotsInput) (out c
 				out.Next = string(out.Items[limit-1].Alias)
 				return
 			}
-			out.Items = append(out.Items, commands.SlotRow{Slot: one.Slot, Head: one.Head, Live: one.Live, Consistency: one.Consistency, ReadOrder: readOrder})
+			row := commands.SlotRow{Slot: one.Slot, Head: one.Head, Live: one.Live, OwnerInstanceID: one.Slot.Holder, Consistency: one.Consistency, ReadOrder: readOrder}
+			if one.Status == aggregates.StatusHeld {
+				row.Fault = one.Fault
+			}
+			out.Items = append(out.Items, row)
 		}
 	})
 	return out, nil

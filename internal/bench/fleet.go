@@ -53,7 +53,7 @@ func measureFleet(ctx context.Context, o Options) ([]Row, error) {
 // elsewhere.
 func (f *fleet) memory() ([]Row, error) {
 	f.Progress("fleet: memory of retired environments")
-	if _, err := f.weigh(nil); err != nil { // makes the stream
+	if err := f.first(); err != nil {
 		return nil, err
 	}
 	if err := f.extend(f.Events / 2); err != nil { // by then, what is bounded is full
@@ -98,6 +98,16 @@ func (f *fleet) memory() ([]Row, error) {
 	return append(rows,
 		alone("heap-per-live", (full-many-(laden-drill))/n, "bytes").atMost(4096).noted("%d live environments; the provider's own %d bytes for each are taken off", f.Live, int((laden-drill)/n)),
 	), nil
+}
+
+// first makes the data directory and the stream, as a first start does.
+func (f *fleet) first() error {
+	m, err := begin(f.ctx, role{Kind: "manager", Dir: f.data})
+	if err != nil {
+		return err
+	}
+	defer m.kill()
+	return m.stop()
 }
 
 // extend writes more lives into the log of a manager that is down.

@@ -109,8 +109,9 @@ func operationWords(o *projections.OperationView) string {
 
 func (a *app) inspectCommand() *cobra.Command {
 	var uid string
+	var explain bool
 	c := &cobra.Command{
-		Use: "inspect NAME", Short: short(commands.Inspect.Contract), Args: args("NAME"), ValidArgsFunction: a.completeNames, Example: "  berth inspect demo\n  berth inspect demo -o json",
+		Use: "inspect NAME", Short: short(commands.Inspect.Contract), Args: args("NAME"), ValidArgsFunction: a.completeNames, Example: "  berth inspect demo\n  berth inspect demo -o json\n  berth inspect demo --explain",
 		RunE: func(c *cobra.Command, in []string) error {
 			ctx, cancel := a.bounded(c.Context())
 			defer cancel()
@@ -118,11 +119,32 @@ func (a *app) inspectCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if explain {
+				told := explained{r, r.Explain(time.Now())}
+				return a.show(told, func(w io.Writer) { sayExplanation(w, told) })
+			}
 			return a.show(r, func(w io.Writer) { sayInspection(w, r, time.Now()) })
 		},
 	}
 	c.Flags().StringVar(&uid, "uid", "", "only if this is the name's current lifecycle uid")
+	c.Flags().BoolVar(&explain, "explain", false, "say in words why it is as it is, and what may be done next")
 	return c
+}
+
+// explained is an inspection with what it means.
+type explained struct {
+	commands.InspectResult
+	Explanation projections.Explanation `json:"explanation"`
+}
+
+func sayExplanation(w io.Writer, r explained) {
+	fmt.Fprintf(w, "%s is %s, as of sequence %d\n", r.Alias, r.Status, r.AsOf)
+	for _, l := range r.Explanation.Why {
+		fmt.Fprintf(w, "- %s\n", l)
+	}
+	for _, l := range r.Explanation.Next {
+		fmt.Fprintf(w, "next: %s\n", l)
+	}
 }
 
 func sayInspection(w io.Writer, r commands.InspectResult, now time.Time) {
