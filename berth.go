@@ -71,10 +71,9 @@ type Manager struct {
 	closers    []func() error     // in the order of opening
 }
 
-// New opens everything that a manager stands on, and takes its place: when it
-// returns, the log is verified, the views are at its tip and the instance's
-// epoch is registered. Nothing is dispatched and no command is answered before
-// Run. What can't be opened is refused with a fault whose exit code tells
+// New opens everything that a manager stands on: when it returns, the log is
+// there, is not shorter than what is remembered of it, and nothing was appended
+// to it. Run folds it, registers the instance's epoch and serves. What can't be opened is refused with a fault whose exit code tells
 // which (decision 25); Close releases what New opened if Run is never called.
 func New(ctx context.Context, o Options) (_ *Manager, err error) {
 	o = o.withDefaults()
@@ -97,7 +96,7 @@ func New(ctx context.Context, o Options) (_ *Manager, err error) {
 	m.giveUp = giveUp
 	m.onClose(func() error { giveUp(); return nil })
 	for _, step := range []func(context.Context) error{
-		m.openDir, m.openListener, m.openServer, m.openLog, m.openDrivers, m.openViews, m.register, m.openEngine,
+		m.openDir, m.openListener, m.openServer, m.openLog, m.openDrivers, m.openViews,
 	} {
 		if err := step(ctx); err != nil {
 			return nil, m.orUnwritable(err)
@@ -217,6 +216,15 @@ func (m *Manager) Profile() string {
 
 // Ready is closed when the manager answers commands.
 func (m *Manager) Ready() <-chan struct{} { return m.ready }
+
+func (m *Manager) isReady() bool {
+	select {
+	case <-m.ready:
+		return true
+	default:
+		return false
+	}
+}
 
 func (m *Manager) writeEndpoint() error {
 	raw, err := jsonLine(m.Endpoint())

@@ -17,6 +17,10 @@ const (
 	maxLag = 10_000
 )
 
+// servingCheck is the check without which those after it can't be asked: there
+// is no epoch and no engine yet.
+const servingCheck = "serving"
+
 // notice is a finding that a person should see and that does not make the
 // manager unready: one quarantined boundary must not take down the rest.
 type notice string
@@ -26,16 +30,14 @@ func (n notice) Error() string { return string(n) }
 // checks are the lines of /readyz?verbose.
 func (m *Manager) checks(w *workers) []check {
 	return []check{
-		{"serving", func() error {
-			select {
-			case <-m.ready:
-				return nil
-			default:
-				return fmt.Errorf("still starting: %d records folded", m.runner.Sequence())
-			}
-		}},
 		{"parts", w.Err},
 		{"log", m.checkLog},
+		{servingCheck, func() error {
+			if m.isReady() {
+				return nil
+			}
+			return fmt.Errorf("still starting: %d records folded", m.runner.Sequence())
+		}},
 		{"epoch", func() error {
 			ctx, cancel := context.WithTimeout(context.Background(), checkTimeout)
 			defer cancel()
@@ -88,7 +90,12 @@ func (m *Manager) metrics() *prometheus.Registry {
 		r.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, f))
 	}
 	gauge("berth_log_sequence", "Last sequence of the log that the views have folded.", func() float64 { return float64(m.runner.Sequence()) })
-	gauge("berth_epoch", "Epoch of this instance.", func() float64 { return float64(m.writer.Epoch) })
+	gauge("berth_epoch", "Epoch of this instance.", func() float64 {
+		if !m.isReady() {
+			return 0
+		}
+		return float64(m.writer.Epoch)
+	})
 	gauge("berth_quarantined_boundaries", "Boundaries with a record that can't be read.", func() (n float64) {
 		m.runner.Read(func(v *projections.Views) { n = float64(len(v.Quarantined())) })
 		return n

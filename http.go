@@ -129,10 +129,17 @@ func (h *health) ready(w http.ResponseWriter, r *http.Request) {
 	var lines []string
 	status := http.StatusOK
 	for _, c := range h.checks {
-		if slices.Contains(excluded, c.name) {
+		left := slices.Contains(excluded, c.name)
+		if left && c.name != servingCheck {
 			continue
 		}
 		err := c.run()
+		if left {
+			if err != nil {
+				break
+			}
+			continue
+		}
 		if n := notice(""); errors.As(err, &n) {
 			lines = append(lines, fmt.Sprintf("[!] %s: %s", c.name, n))
 			continue
@@ -140,6 +147,9 @@ func (h *health) ready(w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			status = http.StatusServiceUnavailable
 			lines = append(lines, fmt.Sprintf("[-] %s: %s", c.name, err))
+			if c.name == servingCheck {
+				break
+			}
 			continue
 		}
 		lines = append(lines, "[+] "+c.name+" ok")

@@ -63,6 +63,7 @@ func start(t *testing.T, o berth.Options) *running {
 	select {
 	case <-m.Ready():
 	case err := <-done:
+		stopped = true
 		t.Fatalf("the manager ended: %v", err)
 	case <-time.After(patience):
 		t.Fatal("the manager did not become ready")

@@ -183,7 +183,7 @@ func drillScript(d *DataDir, o Options) (s drill.Script, use bool, err error) {
 }
 
 // openEngine makes the engine, the command plane and its service.
-func (m *Manager) openEngine(context.Context) error {
+func (m *Manager) openEngine() error {
 	for _, d := range []string{materialDir, exportsDir} {
 		err := durable.MakeDir(m.dir.File(d))
 		if err == nil {
@@ -236,7 +236,11 @@ func (m *Manager) serve() error {
 	return err
 }
 
+// engineCounts is empty before there is an engine.
 func (m *Manager) engineCounts() map[string]int64 {
+	if !m.isReady() {
+		return nil
+	}
 	s := m.engine.Stats()
 	return map[string]int64{
 		"seats": int64(s.Seats), "goals": int64(s.Goals), "open": int64(s.Open), "uncertain": int64(s.Uncertain),

@@ -11,11 +11,16 @@ import (
 
 	"berth/aggregates"
 	"berth/events"
+	"berth/events/fault"
 	"berth/projections"
 )
 
 // retryWorker is the pause before a part that failed is tried again.
 const retryWorker = time.Second
+
+// stallAfter is how long a start waits for the next record of the log. An
+// election takes up to 9 s.
+const stallAfter = time.Minute
 
 // Run serves until ctx ends, then drains: no new commands, what is in flight
 // is answered or left to the next start, environments go on. It returns nil
@@ -27,18 +32,13 @@ func (m *Manager) Run(ctx context.Context) (err error) {
 	w := &workers{ctx: work, log: m.logger.Warn, failed: map[string]error{}}
 	h := &health{checks: m.checks(w), registry: m.metrics()}
 
-	w.Go("views", m.runner.Run)
+	lost := make(chan error, 1)
+	w.Go("views", m.views(lost))
 	w.Go("http", func(ctx context.Context) error { return h.serve(ctx, m.listener) })
-	select {
-	case <-m.runner.Ready():
-	case <-m.unwritable:
+	if begun, err := m.begin(ctx, lost); !begun {
 		stop()
 		w.Wait()
-		return m.orUnwritable(nil)
-	case <-ctx.Done():
-		stop()
-		w.Wait()
-		return nil
+		return m.orUnwritable(err)
 	}
 	m.takeUp(work)
 	w.Go("follow", m.keeper.follow)
@@ -59,12 +59,64 @@ func (m *Manager) Run(ctx context.Context) (err error) {
 	select {
 	case <-ctx.Done():
 	case <-m.unwritable:
+	case err = <-lost:
 	}
 	m.drain()
 	stop()
 	w.Wait()
 	m.keeper.once(1)
-	return m.orUnwritable(nil)
+	return m.orUnwritable(err)
+}
+
+// views folds the log for readers, and tells lost of a log that can't be
+// followed any more: begun again, it would stop at the same record.
+func (m *Manager) views(lost chan<- error) func(context.Context) error {
+	return func(ctx context.Context) error {
+		err := m.runner.Run(ctx)
+		if fault.ExitOf(err) == fault.ExitLogLost {
+			select {
+			case lost <- err:
+			default: // it was told
+			}
+			<-ctx.Done()
+		}
+		return err
+	}
+}
+
+// begin waits until the views are at the log's tip, and only then registers
+// the epoch and makes the engine: a log that turns out not to be whole is
+// refused before anything is written to it (decision 6). False, with the reason
+// or none, says that Run is to end.
+func (m *Manager) begin(ctx context.Context, lost <-chan error) (bool, error) {
+	stalled := time.NewTicker(stallAfter)
+	defer stalled.Stop()
+	for at := uint64(0); ; {
+		select {
+		case <-m.runner.Ready():
+			err := m.register(ctx)
+			if err == nil {
+				err = m.openEngine()
+			}
+			if ctx.Err() != nil {
+				err = nil
+			}
+			return err == nil && ctx.Err() == nil, err
+		case err := <-lost:
+			return false, err
+		case <-m.unwritable:
+			return false, nil
+		case <-ctx.Done():
+			return false, nil
+		case <-stalled.C:
+			now := m.runner.Sequence()
+			if now == at {
+				return false, fault.New(fault.Unavailable, "the log gave no record after %d for %s", now, stallAfter).
+					WithOutcome(fault.NotExecuted).WithHint("nothing was written; look at the NATS server, then start again")
+			}
+			at = now
+		}
+	}
 }
 
 // takeUp gives the engine what was unfinished or running when the last

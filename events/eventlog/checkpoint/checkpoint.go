@@ -24,6 +24,9 @@ const maxFile = 4096
 // format is the major version of the file.
 const format = 1
 
+// verifyFor bounds a comparison; it reads one record.
+const verifyFor = time.Minute
+
 // Checkpoint is what is remembered.
 type Checkpoint struct {
 	Format int `json:"format"`
@@ -110,7 +113,18 @@ func Write(dir string, c Checkpoint) (err error) {
 // Verify compares a log with what is remembered of it: the same stream, not
 // shorter, and at the remembered sequence the same record. A difference is
 // failed-precondition with detail berth.log-lost (exit code 12).
-func Verify(ctx context.Context, c Checkpoint, l Log) error {
+//
+// A log that does not answer within verifyFor is refused with unavailable.
+func Verify(ctx context.Context, c Checkpoint, l Log) (err error) {
+	outer := ctx
+	ctx, cancel := context.WithTimeout(outer, verifyFor)
+	defer cancel()
+	defer func() {
+		if err != nil && ctx.Err() != nil && outer.Err() == nil {
+			err = fault.New(fault.Unavailable, "record %d of stream %s, the last that this data directory remembers, was not given within %s", c.Sequence, c.Stream, verifyFor).
+				WithOutcome(fault.NotExecuted).WithHint("nothing was written; look at the NATS server, then start again")
+		}
+	}()
 	name, created := l.Identity()
 	tip, err := l.Tip(ctx)
 	if err != nil {

@@ -230,6 +230,9 @@ func (l *Log) append(ctx context.Context, ds []draft) ([]events.Record, error) {
 		if fault.CodeOf(err) == fault.Conflict || rs != nil {
 			return rs, err
 		}
+		if fault.ExitOf(err) == fault.ExitLogLost && ack != nil {
+			return nil, err // the server refused, and reading can't tell for what
+		}
 		if err != nil {
 			why = err.Error()
 		} else if ack != nil && ack.Error != nil && ack.Error.ErrCode == codeStoreFailed {

@@ -68,9 +68,9 @@ type Log struct {
 var _ eventlog.Log = (*Log)(nil)
 
 // Open opens the stream of a space, or creates it. It refuses a stream that
-// could lose events or is not Berth's with failed-precondition, a missing one
-// with not-found and detail berth.log-lost, and a newer format with
-// unsupported-version. Close releases what it holds; nc stays open.
+// could lose events or is not Berth's with failed-precondition, one that lost
+// records with the same and detail berth.log-lost, a missing one with not-found
+// and that detail, and a newer format with unsupported-version. Close releases what it holds; nc stays open.
 func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Log, error) {
 	if _, err := events.ParseSpace(string(cfg.Space)); err != nil {
 		return nil, err
@@ -93,8 +93,8 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Log, error) {
 	s, err := js.Stream(ctx, l.name)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		if !cfg.Create {
-			return nil, fault.New(fault.NotFound, "stream %s is missing; if this space is new, start once with --init-space", l.name).
-				WithDetail(fault.DetailLogLost, "stream", l.name)
+			return nil, fault.New(fault.NotFound, "stream %s is missing, or the server can't read its files; if this space is new, start once with --init-space", l.name).
+				WithHint(remedy).WithDetail(fault.DetailLogLost, "stream", l.name)
 		}
 		s, err = js.CreateStream(ctx, l.want())
 	}
@@ -103,6 +103,9 @@ func Open(ctx context.Context, nc *nats.Conn, cfg Config) (*Log, error) {
 	}
 	info := s.CachedInfo()
 	if err := l.accept(info.Config); err != nil {
+		return nil, err
+	}
+	if err := l.uncut(info.State); err != nil {
 		return nil, err
 	}
 	if changed, what := l.adjust(info.Config); what != "" {

@@ -127,9 +127,10 @@ func (l *Log) Follow(ctx context.Context, after uint64, fn func(events.Record) e
 func (l *Log) follow(ctx context.Context, after, tip uint64, fn func(events.Record) error, caughtUp func()) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	p := &pump{log: l, out: make(chan []events.Record, chunksWaiting), at: after}
+	p := &pump{log: l, out: make(chan []events.Record, chunksWaiting), lost: make(chan error, 1), at: after}
 	go p.run(ctx)
 	a := assembler{log: l, fn: fn, at: after}
+	w := watch{pump: p, at: after, tip: tip}
 	for {
 		if caughtUp != nil && a.at >= tip {
 			caughtUp()
@@ -146,7 +147,14 @@ func (l *Log) follow(ctx context.Context, after, tip uint64, fn func(events.Reco
 			if err := a.giveUp(ctx); err != nil {
 				return err
 			}
+		case err := <-p.lost:
+			return err
+		case <-w.late():
+			if err := w.ask(ctx); err != nil {
+				return err
+			}
 		case chunk := <-p.out:
+			w.moved(chunk[len(chunk)-1].Sequence)
 			if err := l.durable(ctx, chunk[len(chunk)-1].Sequence); err != nil {
 				return l.unreadable(ctx, "the tail", err)
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -16,8 +17,15 @@ import (
 type pump struct {
 	log *Log
 	out chan []events.Record
-	at  uint64 // last sequence given
+	// lost is told, at most once, that a record is not there any more.
+	lost chan error
+	at   uint64 // last sequence given
+	// received is the last sequence that came, given or not.
+	received atomic.Uint64
 }
+
+// errLeftOut is a record that the consumer did not give.
+var errLeftOut = errors.New("the consumer left out records")
 
 func (p *pump) run(ctx context.Context) {
 	for wait := firstBackoff; ctx.Err() == nil; {
@@ -28,6 +36,12 @@ func (p *pump) run(ctx context.Context) {
 		}
 		if p.at > before {
 			wait = firstBackoff
+		}
+		if errors.Is(err, errLeftOut) {
+			if err := p.log.gap(ctx, p.at+1); err != nil {
+				p.lost <- err
+				return
+			}
 		}
 		p.log.cfg.Log.Warn("following the log is interrupted; it goes on", "after", p.at, "error", events.Scrub(err.Error()))
 		select {
@@ -50,6 +64,7 @@ func (p *pump) consume(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	p.received.Store(p.at)
 	r := receiver{pump: p, ctx: ctx, at: p.at}
 	cc, err := c.Consume(func(m jetstream.Msg) {
 		if err := r.receive(m); err != nil {
@@ -89,9 +104,10 @@ func (r *receiver) receive(m jetstream.Msg) error {
 		return err
 	}
 	if meta.Sequence.Stream != r.at+1 {
-		return errors.New("the consumer left out records")
+		return errLeftOut
 	}
 	r.at++
+	r.pump.received.Store(r.at)
 	b := events.Boundary(m.Subject()[len(r.pump.log.prefix):])
 	r.chunk = append(r.chunk, events.ParseRecord(b, r.at, m.Data()))
 	if len(r.chunk) < chunkRecords && meta.NumPending > 0 {

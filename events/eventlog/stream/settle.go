@@ -2,6 +2,7 @@ package stream
 
 import (
 	"context"
+	"fmt"
 
 	"berth/events"
 	"berth/events/eventlog"
@@ -32,6 +33,9 @@ func (l *Log) settle(ctx context.Context, cs []events.Commit) ([]events.Record, 
 		tail, err := l.load(ctx, c.Boundary, c.Expect)
 		if err != nil {
 			return nil, l.unwritten(c.Boundary, err)
+		}
+		if len(tail) == 0 || tail[len(tail)-1].Sequence < last.Sequence {
+			return nil, l.gone(fmt.Sprintf("records of %s up to %d can't be read", c.Boundary, last.Sequence))
 		}
 		mine := false
 		for _, r := range tail {
