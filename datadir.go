@@ -55,7 +55,7 @@ type DataDir struct {
 }
 
 // OpenDataDir locks and reads a data directory, and makes it if it is not
-// there. One that is in use is refused with detail berth.data-in-use, one
+// there. An empty space is that of the directory, or "default". One that is in use is refused with detail berth.data-in-use, one
 // that can't be written or is a copy with berth.bad-config.
 func OpenDataDir(path string, space events.Space) (*DataDir, error) {
 	path, err := filepath.Abs(path)
@@ -95,7 +95,7 @@ func (d *DataDir) load(space events.Space) error {
 					WithHint("restore %s from a backup, or take an empty directory", identityFile)
 			}
 		}
-		return d.create(space)
+		return d.create(orElse(space, "default"))
 	}
 	if err != nil {
 		return badConfig("reading %s: %s", d.File(identityFile), err)
@@ -103,7 +103,7 @@ func (d *DataDir) load(space events.Space) error {
 	if err := d.Identity.parse(raw); err != nil {
 		return badConfig("%s is damaged: %s", d.File(identityFile), events.Scrub(err.Error())).WithHint("restore it from a backup; nothing was changed")
 	}
-	if d.Identity.Space != space {
+	if space != "" && d.Identity.Space != space {
 		return badConfig("data directory %s belongs to space %s, not %s", d.Path, d.Identity.Space, space)
 	}
 	if d.Identity.Path != d.Path {

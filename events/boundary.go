@@ -24,6 +24,7 @@ const (
 	KindEnvironment Kind = "environment" // environment.<id>: one that was written off
 	KindSession     Kind = "session"     // session.<id>: create-only proof that an offer was used
 	KindSpace       Kind = "space"       // space.<name>: facts about the whole log
+	KindProvider    Kind = "provider"    // provider.<id>: one environment's operations, at a served provider
 )
 
 // SeatBoundary is where one name's whole life is.
@@ -53,6 +54,10 @@ func EnvironmentBoundary(e EnvironmentID) Boundary { return Boundary("environmen
 // SessionBoundary is where a terminal session's offer is used, once.
 func SessionBoundary(id string) Boundary { return Boundary("session." + id) }
 
+// ProviderBoundary is where a served provider journals the operations of one
+// environment. It is in the provider's log, never in a manager's.
+func ProviderBoundary(e EnvironmentID) Boundary { return Boundary("provider." + string(e)) }
+
 // SpaceBoundary holds facts about the log itself, such as an accepted loss of history.
 func SpaceBoundary(s Space) Boundary { return Boundary("space." + string(s)) }
 
@@ -79,6 +84,13 @@ func (b Boundary) Goal() (Caller, GoalID, bool) {
 		return Caller{}, "", false
 	}
 	return Caller{Owner(p[1]), Actor(p[2]), UID(p[3])}, GoalID(p[4]), true
+}
+
+// Served is the environment of a provider boundary.
+func (b Boundary) Served() (EnvironmentID, bool) {
+	k, id, _ := strings.Cut(string(b), ".")
+	e, err := ParseEnvironmentID(id)
+	return e, Kind(k) == KindProvider && err == nil
 }
 
 // Subject is the NATS subject of the boundary in a space.
@@ -114,7 +126,7 @@ func (k Kind) tokens() int {
 		return 2
 	case KindGoal:
 		return 4
-	case KindUID, KindInstance, KindEnvironment, KindSession, KindSpace:
+	case KindUID, KindInstance, KindEnvironment, KindSession, KindSpace, KindProvider:
 		return 1
 	}
 	return 0

@@ -56,6 +56,9 @@ const (
 	TypeClockSkewed           = "instance.clock-skewed"
 	TypeChainSigned           = "instance.chain-signed"
 	TypeHistoryLossAccepted   = "space.history-loss-accepted"
+	TypeProviderAccepted      = "provider.accepted"
+	TypeProviderFenced        = "provider.fenced"
+	TypeProviderAnswered      = "provider.answered"
 )
 
 // EventType implements Event.
@@ -216,3 +219,12 @@ func (ChainSigned) EventType() string { return TypeChainSigned }
 
 // EventType implements Event.
 func (HistoryLossAccepted) EventType() string { return TypeHistoryLossAccepted }
+
+// EventType implements Event.
+func (ProviderAccepted) EventType() string { return TypeProviderAccepted }
+
+// EventType implements Event.
+func (ProviderFenced) EventType() string { return TypeProviderFenced }
+
+// EventType implements Event.
+func (ProviderAnswered) EventType() string { return TypeProviderAnswered }

@@ -83,6 +83,9 @@ var registry = index(
 	of[ClockSkewed](1),
 	of[ChainSigned](1),
 	of[HistoryLossAccepted](1),
+	of[ProviderAccepted](1),
+	of[ProviderFenced](1),
+	of[ProviderAnswered](1),
 )
 
 // of declares the row of T at a version; older are its upcasters.

@@ -131,6 +131,16 @@ var phrases = map[string]func(events.Event) string{
 	events.TypeHistoryLossAccepted: phrase(func(e events.HistoryLossAccepted) string {
 		return fmt.Sprintf("loss of history accepted (remembered %d, found %d): %s", e.Remembered, e.Found, e.Reason)
 	}),
+	events.TypeProviderAccepted: phrase(func(e events.ProviderAccepted) string { return string(e.Verb) + " accepted" }),
+	events.TypeProviderFenced: phrase(func(e events.ProviderFenced) string {
+		return string(e.Verb) + " excluded before it arrived"
+	}),
+	events.TypeProviderAnswered: phrase(func(e events.ProviderAnswered) string {
+		if e.Facts != nil {
+			return string(e.Verb) + " landed: " + e.Evidence
+		}
+		return string(e.Verb) + " excluded: " + e.Evidence
+	}),
 }
 
 // phrase makes a row of the table from a function of one type.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
+	"errors"
 	"io"
 	"net"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"berth"
 	"berth/events"
 	"berth/events/fault"
 	"berth/internal/devca"
@@ -46,18 +48,21 @@ func certificates(dir string) error {
 // serveFar serves a trial driver; certs holds the authority. Concurrent is how
 // many calls reach the driver at once, zero for the default.
 func serveFar(dir, certs string, d *trial, concurrent int) (*far, error) {
-	s, err := server.New(server.Config{Driver: d, Dir: filepath.Join(dir, "journal"), Concurrent: concurrent})
+	j, err := berth.OpenServed(context.Background(), berth.ServedOptions{Dir: dir})
 	if err != nil {
 		return nil, err
+	}
+	s, err := server.New(server.Config{Driver: d, Log: j.Log, Writer: j.Writer, Caller: j.Caller, Concurrent: concurrent})
+	if err != nil {
+		return nil, errors.Join(err, j.Close())
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		_ = s.Close() // the listener's failure is the one to tell
-		return nil, err
+		return nil, errors.Join(err, s.Close(), j.Close())
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	f := &far{dir: dir, driver: d, url: "https://" + l.Addr().String(), cancel: cancel, ended: make(chan error, 1)}
-	go func() { f.ended <- s.Serve(ctx, l, farTLS(certs)) }()
+	go func() { f.ended <- errors.Join(s.Serve(ctx, l, farTLS(certs)), j.Close()) }()
 	return f, nil
 }
 

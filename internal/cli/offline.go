@@ -37,12 +37,9 @@ func (o offline) identity() string {
 }
 
 // withLog reads the log of --data: it locks the directory, so that no manager
-// starts meanwhile, and runs a server that nobody else can reach.
+// starts meanwhile, and runs a server that nobody else can reach. Without --space
+// the space is the directory's, which may be a served provider's.
 func (a *app) withLog(ctx context.Context, f func(offline) error) error {
-	space := events.Space("default")
-	if a.space != "" {
-		space = events.Space(a.space)
-	}
 	path, err := a.dataDir()
 	if err != nil {
 		return err
@@ -50,7 +47,7 @@ func (a *app) withLog(ctx context.Context, f func(offline) error) error {
 	if _, err := os.Stat(filepath.Join(path, offlineServer)); err != nil {
 		return fault.New(fault.NotFound, "there is no log in %s", path)
 	}
-	dir, err := berth.OpenDataDir(path, space)
+	dir, err := berth.OpenDataDir(path, events.Space(a.space))
 	if err != nil {
 		return err
 	}
@@ -65,7 +62,7 @@ func (a *app) withLog(ctx context.Context, f func(offline) error) error {
 		return err
 	}
 	defer nc.Close()
-	l, err := stream.Open(ctx, nc, stream.Config{Space: space})
+	l, err := stream.Open(ctx, nc, stream.Config{Space: dir.Identity.Space})
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -13,6 +14,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"berth"
+	"berth/events"
 	"berth/events/fault"
 	"berth/internal/durable"
 	"berth/internal/steady"
@@ -34,8 +37,8 @@ const engineLimit = 10 * time.Second
 const endpointName = "endpoint.json"
 
 type serveFlags struct {
-	provider, dir, listen, bearer, script, socket string
-	tls                                           server.TLS
+	provider, dir, listen, bearer, script, socket, accept string
+	tls                                                   server.TLS
 }
 
 // served is what a served provider prints and keeps in endpointName.
@@ -52,7 +55,8 @@ func (a *app) providerServeCommand() *cobra.Command {
 		Long: `Serve a provider of this machine over HTTPS until it is told to end; its
 environments go on, and end by their own deadlines, whether it runs or not.
 Started again with the same directory it takes up what lives. Every operation is
-journaled in the directory before it is carried out, and its answer is kept.
+journaled there, on a log as a manager keeps one, before it is carried out, and its
+answer is kept: berth verify --data DIR proves the log of a provider that is down.
 
 Clients show a certificate of --client-ca, or the bearer of --bearer-file; with
 both they show both. TLS is 1.3. GET /openapi.json is the protocol.`,
@@ -69,17 +73,33 @@ both they show both. TLS is 1.3. GET /openapi.json is the protocol.`,
 	fl.StringVar(&f.bearer, "bearer-file", "", "file with the bearer that managers show")
 	fl.StringVar(&f.script, "script", "", "script of faults for drill")
 	fl.StringVar(&f.socket, "socket", "", "unix socket of the Docker Engine, for docker (default "+docker.DefaultSocket+")")
+	fl.StringVar(&f.accept, "accept-history-loss", "", "go on with a journal that is shorter than remembered, for this reason, which becomes an event")
 	for _, name := range []string{"dir", "cert", "key"} {
 		_ = c.MarkFlagRequired(name) // only fails for a flag that is not there
 	}
 	return c
 }
 
-func (a *app) provide(ctx context.Context, f serveFlags) error {
-	if f.tls.ClientCAFile == "" && f.bearer == "" {
+// check refuses what can't be right before anything is opened.
+func (f serveFlags) check() error {
+	switch {
+	case f.tls.ClientCAFile == "" && f.bearer == "":
 		return usage("nothing would tell who asks").WithHint("give --client-ca or --bearer-file")
+	case f.script != "" && f.provider != drillName:
+		return usage("--script is for --provider drill")
+	case f.socket != "" && f.provider != docker.Name:
+		return usage("--socket is for --provider docker")
+	case f.accept != "":
+		if err := events.CheckText("--accept-history-loss", f.accept); err != nil {
+			return err
+		}
 	}
-	if _, err := f.tls.Config(); err != nil {
+	_, err := f.tls.Config()
+	return err
+}
+
+func (a *app) provide(ctx context.Context, f serveFlags) error {
+	if err := f.check(); err != nil {
 		return err
 	}
 	dir, err := filepath.Abs(f.dir)
@@ -90,13 +110,37 @@ func (a *app) provide(ctx context.Context, f serveFlags) error {
 		return usage("--dir %s can't be made", dir)
 	}
 	clock := steady.New()
+	logger := slog.New(slog.NewTextHandler(a.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	journal, err := berth.OpenServed(ctx, berth.ServedOptions{Dir: dir, AcceptHistoryLoss: f.accept, Version: ReadBuild().Version, Clock: clock.Now, Logger: logger})
+	if e := fault.From(err); e != nil && fault.ExitOf(e) == fault.ExitLogLost && e.Hint == "" {
+		return e.WithHint("nothing was written: bring the journal back. If it is gone for good, say so once: berth provider serve ... --accept-history-loss REASON")
+	}
+	if err != nil {
+		return err
+	}
+	err = a.provideOn(ctx, f, dir, clock, journal, logger)
+	return errors.Join(err, journal.Close())
+}
+
+// provideOn serves a driver whose journal is open, until ctx ends or the
+// journal takes no more writes.
+func (a *app) provideOn(ctx context.Context, f serveFlags, dir string, clock *steady.Clock, journal *berth.Served, logger *slog.Logger) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-journal.Unwritable():
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
 	driver, err := openServed(ctx, f, dir, clock)
 	if err != nil {
 		return err
 	}
 	defer driver.Close()
-	s, err := server.New(server.Config{Driver: driver, Dir: filepath.Join(dir, "journal"), BearerFile: f.bearer, Clock: clock.Now,
-		Logger: slog.New(slog.NewTextHandler(a.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))})
+	s, err := server.New(server.Config{Driver: driver, Log: journal.Log, Writer: journal.Writer, Caller: journal.Caller,
+		BearerFile: f.bearer, Clock: clock.Now, Logger: logger})
 	if err != nil {
 		return err
 	}
@@ -134,12 +178,6 @@ func (a *app) tellServed(dir string, e served) error {
 // openServed opens the driver that is served; failed-precondition says what
 // this machine lacks for it.
 func openServed(ctx context.Context, f serveFlags, dir string, clock *steady.Clock) (providers.Driver, error) {
-	if f.script != "" && f.provider != drillName {
-		return nil, usage("--script is for --provider drill")
-	}
-	if f.socket != "" && f.provider != docker.Name {
-		return nil, usage("--socket is for --provider docker")
-	}
 	switch f.provider {
 	case process.Name:
 		return process.New(process.Config{Dir: filepath.Join(dir, "seats"), Clock: clock.Now, Hide: []string{dir}})

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"berth/events"
+	"berth/events/eventlog/memory"
 	"berth/providers"
 	"berth/providers/hosted/server"
 	"berth/providers/process"
@@ -30,7 +31,7 @@ func TestRestartAdoptsProcesses(t *testing.T) {
 		return p
 	}
 	p := openProcess()
-	e := serveOn(t, server.Config{Driver: p, Dir: t.TempDir()})
+	e := serveOn(t, server.Config{Driver: p, Log: memory.New()})
 	d := client(t, config(e.addr))
 	defer d.Close()
 	plan := runnable(t, p)

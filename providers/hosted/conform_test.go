@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"berth/events"
+	"berth/events/eventlog/memory"
 	"berth/internal/devca"
 	"berth/providers"
 	"berth/providers/hosted"
@@ -25,7 +26,7 @@ func TestDrillOverHTTPS(t *testing.T) {
 	providertest.Run(t, providertest.Options{
 		Open: func(t providertest.T) providers.Driver {
 			d := openDrill(t, faithful)
-			e := serve(t, server.Config{Driver: d, Dir: t.TempDir()})
+			e := serve(t, server.Config{Driver: d, Log: memory.New()})
 			return whole{client(t, config(e.addr)), func() error { e.stop(); return d.Close() }}
 		},
 		Plan: plan(), Patience: patience, Expiry: 100 * time.Millisecond, NoHostPath: noHostPath,
@@ -54,7 +55,7 @@ func TestProcessOverHTTPS(t *testing.T) {
 				t.Fatalf("process: %v", err)
 			}
 			bearer := filepath.Join(certs, devca.Bearer)
-			e := serve(t, server.Config{Driver: d, Dir: t.TempDir(), BearerFile: bearer})
+			e := serve(t, server.Config{Driver: d, Log: memory.New(), BearerFile: bearer})
 			c := client(t, hosted.Config{Name: "far", URL: "https://" + e.addr, CAFile: filepath.Join(certs, devca.CA), BearerFile: bearer})
 			return whole{c, func() error { e.stop(); return errors.Join(d.Close()) }}
 		},

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"berth/events"
+	"berth/events/eventlog/memory"
 	"berth/events/fault"
 	"berth/providers"
 	"berth/providers/drill"
@@ -305,7 +306,7 @@ func TestMatrixOfTheWay(t *testing.T) {
 
 func overWay(t *testing.T, d providers.Driver, p events.Plan, some int) {
 	truth := hearing(d)
-	s, err := server.New(server.Config{Driver: truth, Dir: t.TempDir()})
+	s, err := server.New(server.Config{Driver: truth, Log: memory.New()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -340,7 +341,7 @@ func TestMatrixOfTheProvider(t *testing.T) {
 				t.Fatal(err)
 			}
 			truth := hearing(d)
-			e := serve(t, server.Config{Driver: truth, Dir: t.TempDir()})
+			e := serve(t, server.Config{Driver: truth, Log: memory.New()})
 			c := client(t, config(e.addr))
 			t.Cleanup(func() { c.Close(); e.stop(); d.Close() })
 			limit := patience
@@ -369,7 +370,7 @@ func TestMatrixOfQuestions(t *testing.T) {
 					t.Fatal(err)
 				}
 				truth := hearing(d)
-				e := serve(t, server.Config{Driver: truth, Dir: t.TempDir()})
+				e := serve(t, server.Config{Driver: truth, Log: memory.New()})
 				c := client(t, config(e.addr))
 				t.Cleanup(func() { c.Close(); e.stop(); d.Close() })
 				(&trial{T: t, d: c, truth: truth, plan: plan()}).cell(events.VerbStart, patience, plainly, func() {})

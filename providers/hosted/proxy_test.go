@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"berth/events"
+	"berth/events/eventlog/memory"
 	"berth/events/fault"
 	"berth/providers"
 	"berth/providers/drill"
@@ -115,7 +116,7 @@ func TestCutAnywhereConverges(t *testing.T) {
 	t.Parallel()
 	truth := openDrill(t, faithful)
 	defer truth.Close()
-	e := serve(t, server.Config{Driver: truth, Dir: t.TempDir()})
+	e := serve(t, server.Config{Driver: truth, Log: memory.New()})
 	defer e.stop()
 	p := newLine(t)
 	p.to.Store(&e.addr)
@@ -226,7 +227,7 @@ func TestMeddlingConverges(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			truth := openDrill(t, faithful)
 			defer truth.Close()
-			s, err := server.New(server.Config{Driver: truth, Dir: t.TempDir()})
+			s, err := server.New(server.Config{Driver: truth, Log: memory.New()})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -262,7 +263,7 @@ func TestLateRequestMeetsTheFence(t *testing.T) {
 	t.Parallel()
 	truth := openDrill(t, faithful)
 	defer truth.Close()
-	s, err := server.New(server.Config{Driver: truth, Dir: t.TempDir()})
+	s, err := server.New(server.Config{Driver: truth, Log: memory.New()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -302,7 +303,7 @@ func TestDownloadResumes(t *testing.T) {
 	t.Parallel()
 	truth := openDrill(t, faithful)
 	defer truth.Close()
-	s, err := server.New(server.Config{Driver: truth, Dir: t.TempDir()})
+	s, err := server.New(server.Config{Driver: truth, Log: memory.New()})
 	if err != nil {
 		t.Fatal(err)
 	}

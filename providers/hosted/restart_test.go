@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"berth/events"
+	"berth/events/eventlog/memory"
 	"berth/events/fault"
 	"berth/providers"
 	"berth/providers/drill"
@@ -71,7 +72,7 @@ func TestRestartBetweenAcceptAndAnswer(t *testing.T) {
 func TestFenceOutlivesRestart(t *testing.T) {
 	t.Parallel()
 	stub := &stub{}
-	e := serveOn(t, server.Config{Driver: stub, Dir: t.TempDir()})
+	e := serveOn(t, server.Config{Driver: stub, Log: memory.New()})
 	defer func() { e.stop() }()
 	d := client(t, config(e.addr))
 	defer d.Close()
@@ -105,7 +106,7 @@ func TestManyUncertainAtOnce(t *testing.T) {
 	t.Parallel()
 	stub := &stub{}
 	stub.lose.Store(true)
-	e := serveOn(t, server.Config{Driver: stub, Dir: t.TempDir(), Concurrent: 4})
+	e := serveOn(t, server.Config{Driver: stub, Log: memory.New(), Concurrent: 4})
 	defer func() { e.stop() }()
 	d := client(t, config(e.addr))
 	defer d.Close()
@@ -141,7 +142,7 @@ func TestManyUncertainAtOnce(t *testing.T) {
 func TestWatchTellsOfChanges(t *testing.T) {
 	t.Parallel()
 	stub := &stub{changes: make(chan events.EnvironmentID)}
-	e := serveOn(t, server.Config{Driver: stub, Dir: t.TempDir()})
+	e := serveOn(t, server.Config{Driver: stub, Log: memory.New()})
 	defer func() { e.stop() }()
 	d := client(t, config(e.addr))
 	defer d.Close()

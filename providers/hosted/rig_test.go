@@ -13,6 +13,7 @@ import (
 	"github.com/google/uuid"
 
 	"berth/events"
+	"berth/events/eventlog/memory"
 	"berth/internal/devca"
 	"berth/providers"
 	"berth/providers/drill"
@@ -169,7 +170,7 @@ const faithful = `{"rules":[]}`
 func overDrill(t *testing.T, script string) (*endpoint, *hosted.Driver) {
 	t.Helper()
 	d := openDrill(t, script)
-	e := serveOn(t, server.Config{Driver: d, Dir: t.TempDir()})
+	e := serveOn(t, server.Config{Driver: d, Log: memory.New()})
 	c := client(t, config(e.addr))
 	t.Cleanup(func() {
 		c.Close()

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"io/fs"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -17,6 +16,7 @@ import (
 	"testing"
 
 	"berth/events"
+	"berth/events/eventlog/memory"
 	"berth/events/fault"
 	"berth/internal/devca"
 	"berth/providers"
@@ -59,7 +59,7 @@ func TestStrangersAreRefused(t *testing.T) {
 	e, _ := overDrill(t, faithful)
 	good := config(e.addr)
 	bearer := filepath.Join(certs, devca.Bearer)
-	withBearer := serve(t, server.Config{Driver: &stub{}, Dir: t.TempDir(), BearerFile: bearer})
+	withBearer := serve(t, server.Config{Driver: &stub{}, Log: memory.New(), BearerFile: bearer})
 	defer withBearer.stop()
 	for name, c := range map[string]struct {
 		change func(*hosted.Config)
@@ -93,7 +93,7 @@ func TestStrangersAreRefused(t *testing.T) {
 
 // TestNoTrustNoService: a server that could not tell who asks does not start.
 func TestNoTrustNoService(t *testing.T) {
-	s, err := server.New(server.Config{Driver: &stub{}, Dir: t.TempDir()})
+	s, err := server.New(server.Config{Driver: &stub{}, Log: memory.New()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +182,7 @@ func TestTransportNeverRepeats(t *testing.T) {
 // nobody knows, paths that are none.
 func TestRequestsAreBounded(t *testing.T) {
 	t.Parallel()
-	s, err := server.New(server.Config{Driver: &stub{}, Dir: t.TempDir()})
+	s, err := server.New(server.Config{Driver: &stub{}, Log: memory.New()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -249,9 +249,9 @@ func TestSecretsStayInside(t *testing.T) {
 		t.Fatal(err)
 	}
 	secret := strings.TrimSpace(string(token))
-	dir := t.TempDir()
+	journal := memory.New()
 	driver := &stub{say: canary}
-	e := serve(t, server.Config{Driver: driver, Dir: dir, BearerFile: bearer})
+	e := serve(t, server.Config{Driver: driver, Log: journal, BearerFile: bearer})
 	defer e.stop()
 	var seen []any
 	see := func(d *hosted.Driver) {
@@ -288,18 +288,14 @@ func TestSecretsStayInside(t *testing.T) {
 			t.Errorf("%q was seen in %s", s, all)
 		}
 	}
-	err = filepath.WalkDir(dir, func(path string, f fs.DirEntry, err error) error {
-		if err != nil || f.IsDir() {
-			return err
+	last, err := journal.Tip(within(t))
+	if err != nil || last == 0 {
+		t.Fatalf("%d records: %v", last, err)
+	}
+	for n := uint64(1); n <= last; n++ {
+		if b := journal.Body(n); bytes.Contains(b, []byte(canary)) || bytes.Contains(b, []byte(secret)) {
+			t.Errorf("record %d holds a secret: %s", n, b)
 		}
-		b, err := os.ReadFile(path)
-		if bytes.Contains(b, []byte(canary)) || bytes.Contains(b, []byte(secret)) {
-			t.Errorf("%s holds a secret", path)
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 }
 

@@ -22,7 +22,7 @@ var reads = regexp.MustCompile(`^([Pp]arse|[Dd]ecode|Unmarshal(JSON|Text)$|Resto
 // also are readers of files and frames, whose names say nothing.
 var also = []string{
 	"events/eventlog/checkpoint.Read", "projections.decodeSnapshot", "providers/adapter.load", "providers/drill.replayLines",
-	"providers/hosted/server.load", "providers/process/seatdir.LoadJournal", "providers/qemu/wire.Read",
+	"providers/process/seatdir.LoadJournal", "providers/qemu/wire.Read",
 }
 
 // through names the fuzz target that reaches a parser without naming it.

@@ -15,6 +15,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"berth/events"
+	"berth/events/eventlog/memory"
 	"berth/providers"
 	"berth/providers/drill"
 	"berth/providers/hosted/wire"
@@ -151,7 +152,7 @@ func TestEverythingIsAsTheDocumentSays(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer driver.Close()
-	s, err := New(Config{Driver: driver, Dir: t.TempDir()})
+	s, err := New(Config{Driver: driver, Log: memory.New()})
 	if err != nil {
 		t.Fatal(err)
 	}

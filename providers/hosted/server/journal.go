@@ -1,111 +1,71 @@
 package server
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"strings"
+	"container/list"
+	"context"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"berth/events"
+	"berth/events/eventlog"
 	"berth/events/fault"
-	"berth/internal/durable"
-	"berth/providers"
 	"berth/providers/hosted/wire"
 )
 
-// record is one line of an environment's file.
-type record struct {
-	At     time.Time          `json:"at"`
-	ID     events.OperationID `json:"id"`
-	Verb   events.Verb        `json:"verb"`
-	Digest string             `json:"digest"`
-	Phase  phase              `json:"phase"`
-	Answer *answer            `json:"answer,omitempty"` // of answered
-}
-
-type phase string
-
 const (
-	accepted phase = "accepted" // intent: the driver may hear of it from here
-	fenced   phase = "fenced"   // excluded before it arrived: it will be refused
-	answered phase = "answered" // by the driver, or by a proof
+	// maxIdle is how many environments stay folded while nobody asks about
+	// them. What is kept may be old: each append compares.
+	maxIdle = 64
+	// maxRaces is how often a decision is made again because its environment
+	// moved meanwhile, as another server on the same log moves it.
+	maxRaces = 16
+	// logFor bounds one use of the log. It goes on when a request is cut: an
+	// accepted operation is better known than guessed at.
+	logFor = 30 * time.Second
 )
 
-// answer is what became of an operation, once and for all.
-type answer struct {
-	Verdict  providers.Verdict `json:"verdict"` // landed or excluded
-	Facts    *events.Facts     `json:"facts,omitempty"`
-	Fault    *fault.Error      `json:"fault,omitempty"` // of a refusal
-	Evidence string            `json:"evidence"`
+// call is a call to the driver that this process makes.
+type call struct {
+	done chan struct{}
+	why  *fault.Error // what the driver said of one that left everything open; read after done
 }
 
-// operation is the state of one id.
-type operation struct {
-	verb     events.Verb
-	digest   string
-	accepted bool
-	fenced   bool
-	answer   *answer
-	running  chan struct{} // closed when the call that this process made is over
-	why      *fault.Error  // what the driver said of a call that left everything open
-}
-
-// book is the journal of one environment. It is in memory while it is used.
+// book is the journal of one environment: its boundary, folded.
 type book struct {
 	id    events.EnvironmentID
-	path  string
-	users int // guarded by the journal's lock
-	stays atomic.Bool
+	users int           // guarded by the journal's lock
+	place *list.Element // among the idle; guarded by the journal's lock
 
-	mu     sync.Mutex // guards all below
-	loaded bool
-	whole  int64 // bytes of whole lines in the file
-	order  []*operation
-	ops    map[events.OperationID]*operation
-	broken error // a write whose end nobody knows
+	mu    sync.Mutex // guards all below
+	fresh bool       // everything that this process appended is folded
+	*ledger
+	calls map[events.OperationID]*call
 }
 
-// journal is a directory of books.
+// journal is the log by environment.
 type journal struct {
-	dir    string
-	lock   *durable.Lock
+	log  eventlog.Log
+	meta func(events.OperationID) events.Meta
+
 	mu     sync.Mutex
 	open   map[events.EnvironmentID]*book
+	idle   *list.List // books without users, the last used first
 	closed bool
 }
 
-const bookSuffix = ".jsonl"
-
-// openJournal takes the directory for this process; another one that has it
-// is a conflict.
-func openJournal(dir string) (*journal, error) {
-	if err := durable.MakeDir(dir); err != nil {
-		return nil, fault.New(fault.FailedPrecondition, "the journal directory %s can't be made: %s", dir, err)
-	}
-	l, err := durable.TryLock(filepath.Join(dir, "lock"))
-	if err != nil {
-		return nil, fault.New(fault.FailedPrecondition, "the journal directory %s can't be used: %s", dir, fault.From(err).Message)
-	}
-	return &journal{dir: dir, lock: l, open: map[events.EnvironmentID]*book{}}, nil
+func openJournal(log eventlog.Log, meta func(events.OperationID) events.Meta) *journal {
+	return &journal{log: log, meta: meta, open: map[events.EnvironmentID]*book{}, idle: list.New()}
 }
 
-func (j *journal) close() error {
+// close refuses further use. The log stays its owner's.
+func (j *journal) close() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if j.closed {
-		return nil
-	}
 	j.closed = true
-	return j.lock.Unlock()
 }
 
-// book gives the book of an environment, loaded; done puts it back.
+// book gives the book of an environment, folded; done puts it back. One with a
+// record that can't be read is refused with unavailable, and no other is.
 func (j *journal) book(id events.EnvironmentID) (b *book, done func(), err error) {
 	j.mu.Lock()
 	if j.closed {
@@ -113,19 +73,26 @@ func (j *journal) book(id events.EnvironmentID) (b *book, done func(), err error
 		return nil, nil, stopping()
 	}
 	if b = j.open[id]; b == nil {
-		s := string(id)
-		b = &book{id: id, path: filepath.Join(j.dir, s[len(s)-2:], s+bookSuffix), ops: map[events.OperationID]*operation{}}
+		b = &book{id: id, ledger: newLedger(), calls: map[events.OperationID]*call{}}
 		j.open[id] = b
 	}
-	b.users++
+	if b.users++; b.place != nil {
+		j.idle.Remove(b.place)
+		b.place = nil
+	}
 	j.mu.Unlock()
 	done = func() { j.release(b) }
 	b.mu.Lock()
-	err = b.load()
+	if !b.fresh {
+		err = j.read(b)
+	}
+	if err == nil && b.broken != nil {
+		err = b.broken
+	}
 	b.mu.Unlock()
 	if err != nil {
 		done()
-		return nil, nil, fault.New(fault.Unavailable, "the journal of environment %s can't be read: %s", id, events.Scrub(err.Error()))
+		return nil, nil, fault.New(fault.Unavailable, "the journal of environment %s can't be read: %s", id, fault.From(err).Message)
 	}
 	return b, done, nil
 }
@@ -138,147 +105,99 @@ func (j *journal) hold(b *book) {
 	b.users++
 }
 
-// release ends one use. A book with a broken write stays: what its file holds
-// now may not be what a power cut leaves.
+// release ends one use.
 func (j *journal) release(b *book) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if b.users--; b.users == 0 && !b.stays.Load() {
-		delete(j.open, b.id)
+	if b.users--; b.users > 0 {
+		return
+	}
+	b.place = j.idle.PushFront(b)
+	if j.idle.Len() > maxIdle {
+		old := j.idle.Remove(j.idle.Back()).(*book)
+		old.place = nil
+		delete(j.open, old.id)
 	}
 }
 
-// load reads the file. A last line without its end was torn by a crash: what
-// it says was never acted on.
-func (b *book) load() error {
-	if b.loaded {
-		return nil
-	}
-	raw, err := os.ReadFile(b.path)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+// read folds what the log has more of a book. Called with the book's lock.
+func (j *journal) read(b *book) error {
+	ctx, cancel := context.WithTimeout(context.Background(), logFor)
+	defer cancel()
+	rs, err := j.log.Load(ctx, events.ProviderBoundary(b.id), b.sequence)
+	if err != nil {
 		return err
 	}
-	b.whole = int64(bytes.LastIndexByte(raw, '\n') + 1)
-	for line := range bytes.Lines(raw[:b.whole]) {
-		var r record
-		if err := json.Unmarshal(line, &r); err != nil {
-			return err
-		}
-		b.fold(r)
+	for _, r := range rs {
+		b.apply(r)
 	}
-	b.loaded = true
+	b.fresh = true
 	return nil
 }
 
-func (b *book) fold(r record) *operation {
-	o := b.ops[r.ID]
-	if o == nil {
-		o = &operation{verb: r.Verb, digest: r.Digest}
-		b.ops[r.ID], b.order = o, append(b.order, o)
-	}
-	switch r.Phase {
-	case accepted:
-		o.accepted = true
-	case fenced:
-		o.fenced = true
-	case answered:
-		if o.answer == nil {
-			o.answer = r.Answer
+// decide appends what f makes of the book, or nothing, by compare-and-append
+// (law 3): where the environment moved meanwhile, f is asked again about what
+// it is now. A new operation beyond the limit is refused with
+// resource-exhausted. After an error whatever was appended may come to be
+// there: the book is read again before it is used. Called with the book's lock.
+func (j *journal) decide(b *book, f func() events.Event) error {
+	for range maxRaces {
+		if !b.fresh {
+			if err := j.read(b); err != nil {
+				return err
+			}
 		}
-	}
-	return o
-}
-
-// append makes a record durable and folds it. Called with the book's lock.
-func (b *book) append(r record) (*operation, error) {
-	if b.broken != nil {
-		return nil, b.broken
-	}
-	if _, known := b.ops[r.ID]; !known && len(b.ops) >= wire.MaxOperations {
-		return nil, fault.New(fault.ResourceExhausted, "environment %s had %d operations, the most that are kept", b.id, wire.MaxOperations)
-	}
-	line, err := json.Marshal(r)
-	if err != nil {
-		return nil, fault.New(fault.Internal, "the journal of environment %s: %s", b.id, err)
-	}
-	if err := b.write(append(line, '\n')); err != nil {
-		b.stays.Store(true)
-		b.broken = fault.New(fault.Unavailable, "the journal of environment %s can't be written: %s; start the provider again when there is room", b.id, events.Scrub(err.Error()))
-		return nil, b.broken
-	}
-	return b.fold(r), nil
-}
-
-func (b *book) write(line []byte) error {
-	fresh := b.whole == 0
-	if fresh {
-		if err := durable.MakeDir(filepath.Dir(b.path)); err != nil {
+		if b.broken != nil {
+			return b.broken
+		}
+		e := f()
+		if e == nil {
+			return nil
+		}
+		id := subject(e)
+		if b.ops[id] == nil && len(b.ops) >= wire.MaxOperations {
+			return fault.New(fault.ResourceExhausted, "environment %s had %d operations, the most that are kept", b.id, wire.MaxOperations)
+		}
+		r, err := j.commit(events.Commit{Boundary: events.ProviderBoundary(b.id), Expect: b.sequence, Meta: j.meta(id), Events: []events.Event{e}})
+		if err == nil {
+			b.apply(r)
+			return nil
+		}
+		if b.fresh = false; fault.CodeOf(err) != fault.Conflict {
 			return err
 		}
 	}
-	f, err := os.OpenFile(b.path, os.O_WRONLY|os.O_CREATE, 0o600)
-	if err != nil {
-		return err
-	}
-	err = f.Truncate(b.whole) // what a crash tore
-	if err == nil {
-		_, err = f.WriteAt(line, b.whole)
-	}
-	if err == nil {
-		err = f.Sync()
-	}
-	err = errors.Join(err, f.Close())
-	if err == nil && fresh {
-		err = durable.SyncDir(filepath.Dir(b.path))
-	}
-	if err == nil {
-		b.whole += int64(len(line))
-	}
-	return err
+	return fault.New(fault.Unavailable, "environment %s moved %d times while one decision was made", b.id, maxRaces).WithOutcome(fault.NotExecuted)
 }
 
-// environments lists those that have a book.
-func (j *journal) environments() ([]events.EnvironmentID, error) {
-	var ids []events.EnvironmentID
-	err := filepath.WalkDir(j.dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
+func (j *journal) commit(c events.Commit) (events.Record, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), logFor)
+	defer cancel()
+	return j.log.Commit(ctx, c)
+}
+
+// living reads the whole log for the environments that may live. One with a
+// record that can't be read is not among them: nothing is decided about it.
+func (j *journal) living(ctx context.Context) (map[events.EnvironmentID]standing, error) {
+	all, unread := map[events.EnvironmentID]standing{}, map[events.EnvironmentID]bool{}
+	err := j.log.Scan(ctx, 0, func(r events.Record) error {
+		id, ok := r.Boundary.Served()
+		if !ok || r.Torn || unread[id] {
+			return nil
 		}
-		name, ok := strings.CutSuffix(d.Name(), bookSuffix)
-		if id, err := events.ParseEnvironmentID(name); ok && err == nil {
-			ids = append(ids, id)
+		if r.Broken != nil {
+			unread[id] = true
+			delete(all, id)
+			return nil
+		}
+		s := all[id]
+		for _, e := range r.Events {
+			s.apply(e)
+		}
+		if all[id] = s; s.over {
+			delete(all, id) // what comes after the end binds nothing anew
 		}
 		return nil
 	})
-	return ids, err
-}
-
-// last is the newest reference and custody, and whether the life is over.
-// Called with the book's lock.
-func (b *book) last() (ref string, custody *events.Custody, over bool) {
-	for _, o := range b.order {
-		if o.answer == nil || o.answer.Facts == nil {
-			continue
-		}
-		f := o.answer.Facts
-		if f.Ref != "" {
-			ref = f.Ref
-		}
-		if f.Custody != nil {
-			custody = f.Custody
-		}
-		over = over || o.verb == events.VerbDestroy
-	}
-	return ref, custody, over
-}
-
-// file finds an exported file in the answers: only what this environment
-// exported can be read from it (R38, R87). Called with the book's lock.
-func (b *book) file(id string) (events.File, bool) {
-	for _, o := range b.order {
-		if o.answer != nil && o.answer.Facts != nil && o.answer.Facts.File != nil && o.answer.Facts.File.ID == id {
-			return *o.answer.Facts.File, true
-		}
-	}
-	return events.File{}, false
+	return all, err
 }

@@ -24,45 +24,31 @@ func (s *Server) do(ctx context.Context, w wire.Operation, limit time.Duration) 
 		return providers.UnknownWith(fault.From(err))
 	}
 	defer done()
-	b.mu.Lock()
-	o := b.ops[w.ID]
+	c, o, err := s.admit(w, b, limit)
 	switch {
-	case o != nil && o.digest != w.Digest():
-		b.mu.Unlock()
+	case err != nil:
+		return providers.UnknownWith(fault.From(err))
+	case o.digest != w.Digest():
 		return providers.RefusedWith(otherArguments(w))
-	case o != nil && o.answer != nil:
-		b.mu.Unlock()
+	case o.answer != nil:
 		return o.answer.outcome(w)
-	case o != nil && o.fenced:
-		b.mu.Unlock()
+	case o.fenced:
 		return providers.RefusedWith(fault.New(fault.Expired, "operation %s was excluded before it arrived", w.ID))
-	case o != nil && o.running == nil:
-		// Accepted by a process that is gone, or given up: asking is safe,
-		// calling again might not be.
-		b.mu.Unlock()
+	case c == nil:
+		// Accepted by a process that is gone or another server, or given up:
+		// asking is safe, calling again might not be.
 		return s.unanswered(ctx, w)
-	case o == nil:
-		if o, err = b.append(s.record(w, accepted, nil)); err != nil {
-			b.mu.Unlock()
-			return providers.UnknownWith(fault.From(err))
-		}
-		o.running = make(chan struct{})
-		s.calls.Add(1) // not from zero: this request is counted
-		s.journal.hold(b)
-		go s.run(w, b, o, limit)
 	}
-	running := o.running
-	b.mu.Unlock()
 	select {
-	case <-running:
+	case <-c.done:
 	case <-ctx.Done():
 		return providers.UnknownWith(fault.New(fault.DeadlineExceeded, "operation %s goes on at the provider", w.ID))
 	}
 	b.mu.Lock()
-	a, why := o.answer, o.why
+	a := b.ops[w.ID].answer
 	b.mu.Unlock()
-	if a == nil && why != nil {
-		return providers.UnknownWith(why)
+	if a == nil && c.why != nil {
+		return providers.UnknownWith(c.why)
 	}
 	if a == nil {
 		return providers.UnknownWith(fault.New(fault.DeadlineExceeded, "the provider has no answer of operation %s yet; it has to be reconciled", w.ID))
@@ -70,8 +56,34 @@ func (s *Server) do(ctx context.Context, w wire.Operation, limit time.Duration) 
 	return a.outcome(w)
 }
 
+// admit accepts an operation that is new and begins its call, which runs on
+// whatever becomes of the request. It gives the operation as it stands, and
+// the call of this process that is under way, if there is one.
+func (s *Server) admit(w wire.Operation, b *book, limit time.Duration) (*call, operation, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	first := false
+	err := s.journal.decide(b, func() events.Event {
+		if first = b.ops[w.ID] == nil; !first {
+			return nil
+		}
+		return events.ProviderAccepted{Operation: w.ID, Verb: w.Verb, Digest: w.Digest(), Expires: expires(w.Expires)}
+	})
+	if err != nil {
+		return nil, operation{}, err
+	}
+	if first {
+		c := &call{done: make(chan struct{})}
+		b.calls[w.ID] = c
+		s.calls.Add(1) // not from zero: this request is counted
+		s.journal.hold(b)
+		go s.run(w, b, c, limit)
+	}
+	return b.calls[w.ID], *b.ops[w.ID], nil
+}
+
 // run is the one call to the driver.
-func (s *Server) run(w wire.Operation, b *book, o *operation, limit time.Duration) {
+func (s *Server) run(w wire.Operation, b *book, c *call, limit time.Duration) {
 	defer s.calls.Done()
 	defer s.journal.release(b)
 	ctx, cancel := context.WithTimeout(s.base, limit)
@@ -90,11 +102,10 @@ func (s *Server) run(w wire.Operation, b *book, o *operation, limit time.Duratio
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if out.Kind == providers.Unknown {
-		o.why = out.Fault
+		c.why = out.Fault
 	}
-	running := o.running
-	o.running = nil
-	close(running)
+	delete(b.calls, w.ID)
+	close(c.done)
 }
 
 // settle keeps the first answer of an operation; nil says nothing.
@@ -109,10 +120,13 @@ func (s *Server) settle(w wire.Operation, a *answer) {
 	defer done()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if o := b.ops[w.ID]; o != nil && o.answer != nil {
-		return
-	}
-	if _, err := b.append(s.record(w, answered, a)); err != nil {
+	err = s.journal.decide(b, func() events.Event {
+		if o := b.ops[w.ID]; o != nil && o.answer != nil {
+			return nil
+		}
+		return events.ProviderAnswered{Operation: w.ID, Verb: w.Verb, Digest: w.Digest(), Facts: a.Facts, Fault: a.Fault, Evidence: a.Evidence}
+	})
+	if err != nil {
 		s.logger.Error("an answer could not be kept", "environment", w.Environment, "operation", w.ID, "error", err)
 	}
 }
@@ -156,15 +170,19 @@ func (s *Server) exclude(ctx context.Context, w wire.Operation) providers.Findin
 	}
 	defer done()
 	b.mu.Lock()
+	err = s.journal.decide(b, func() events.Event {
+		if b.ops[w.ID] != nil {
+			return nil
+		}
+		return events.ProviderFenced{Operation: w.ID, Verb: w.Verb, Digest: w.Digest()}
+	})
+	if err != nil {
+		b.mu.Unlock()
+		return stillOpen(fault.From(err))
+	}
 	o := b.ops[w.ID]
 	f, known := told(w, o)
-	if !known && (o == nil || !o.accepted && !o.fenced) {
-		if o, err = b.append(s.record(w, fenced, nil)); err != nil {
-			b.mu.Unlock()
-			return stillOpen(fault.From(err))
-		}
-	}
-	never := !known && !o.accepted
+	never := !o.accepted
 	b.mu.Unlock()
 	if known {
 		return f
@@ -190,7 +208,7 @@ func told(w wire.Operation, o *operation) (providers.Finding, bool) {
 	case o.digest != w.Digest():
 		return stillOpen(otherArguments(w)), true
 	case o.answer != nil:
-		f := providers.Finding{Verdict: o.answer.Verdict, Evidence: o.answer.Evidence}
+		f := providers.Finding{Verdict: o.answer.verdict(), Evidence: o.answer.Evidence}
 		if o.answer.Facts != nil {
 			f.Facts = *o.answer.Facts
 		}
@@ -218,9 +236,9 @@ func (s *Server) proved(w wire.Operation, f providers.Finding) providers.Finding
 	switch f.Verdict {
 	case providers.Landed:
 		facts := f.Facts
-		s.settle(w, &answer{Verdict: f.Verdict, Facts: &facts, Evidence: f.Evidence})
+		s.settle(w, &answer{Facts: &facts, Evidence: f.Evidence})
 	case providers.Excluded:
-		s.settle(w, &answer{Verdict: f.Verdict, Evidence: f.Evidence})
+		s.settle(w, &answer{Evidence: f.Evidence})
 	}
 	return f
 }
@@ -233,18 +251,14 @@ func otherArguments(w wire.Operation) *fault.Error {
 	return fault.New(fault.Conflict, "operation %s of environment %s was %s with other arguments before; use another id", w.ID, w.Environment, w.Verb)
 }
 
-func (s *Server) record(w wire.Operation, p phase, a *answer) record {
-	return record{At: events.MillisUTC(s.clock()), ID: w.ID, Verb: w.Verb, Digest: w.Digest(), Phase: p, Answer: a}
-}
-
 // answerOf is the answer that an outcome gives; nil if it says nothing.
 func answerOf(out providers.Outcome) *answer {
 	switch out.Kind {
 	case providers.Done:
 		f := out.Facts
-		return &answer{Verdict: providers.Landed, Facts: &f, Evidence: "the answer of the call, kept by the provider"}
+		return &answer{Facts: &f, Evidence: "the answer of the call, kept by the provider"}
 	case providers.Refused:
-		return &answer{Verdict: providers.Excluded, Fault: out.Fault,
+		return &answer{Fault: out.Fault,
 			Evidence: events.Scrub(fmt.Sprintf("the call was refused: %s", out.Fault.Message))}
 	}
 	return nil
@@ -252,7 +266,7 @@ func answerOf(out providers.Outcome) *answer {
 
 // outcome is the answer as it is given again.
 func (a *answer) outcome(w wire.Operation) providers.Outcome {
-	if a.Verdict == providers.Landed && a.Facts != nil {
+	if a.Facts != nil {
 		return providers.DoneWith(*a.Facts)
 	}
 	if a.Fault != nil {

@@ -10,7 +10,9 @@ import (
 	"time"
 
 	"berth/events"
+	"berth/events/eventlog"
 	"berth/events/fault"
+	"berth/internal/ids"
 	"berth/providers"
 )
 
@@ -29,8 +31,13 @@ type Config struct {
 	// Driver is what is behind the protocol. It stays the caller's to close,
 	// after the server was closed.
 	Driver providers.Driver
-	// Dir holds the journal; made if it is not there. One process has it.
-	Dir string
+	// Log is where operations are journaled, each environment's on a boundary
+	// of its own. It stays the caller's to close, after the server was closed.
+	Log eventlog.Log
+	// Writer is who appends to the log, and its epoch; Caller stands in the
+	// records, because nothing tells managers apart.
+	Writer events.Writer
+	Caller events.Caller
 	// BearerFile holds a bearer that every request has to show; empty asks for
 	// none, and clients are told by their certificates.
 	BearerFile string
@@ -60,9 +67,8 @@ type Server struct {
 	streams chan struct{}
 }
 
-// New opens the journal and takes up what lives: environments that are bound
-// to this host are adopted in the background. It is refused with
-// failed-precondition while another process has the directory.
+// New takes up what lives: environments that are bound to this host are
+// adopted in the background. Without a log it is refused with bad-request.
 func New(c Config) (*Server, error) {
 	s := &Server{
 		driver: providers.Guard(c.Driver), clock: c.Clock, logger: c.Logger, hub: newHub(),
@@ -81,10 +87,13 @@ func New(c Config) (*Server, error) {
 		}
 		s.bearer = &hash
 	}
-	var err error
-	if s.journal, err = openJournal(c.Dir); err != nil {
-		return nil, err
+	if c.Log == nil {
+		return nil, fault.New(fault.BadRequest, "a served provider needs a log for its journal")
 	}
+	random := ids.New()
+	s.journal = openJournal(c.Log, func(op events.OperationID) events.Meta {
+		return events.Meta{ID: events.EventID(random.UUID()), Time: events.MillisUTC(s.clock()), Caller: c.Caller, Writer: c.Writer, Operation: op}
+	})
 	s.mux = s.routes()
 	s.base, s.cancel = context.WithCancel(context.Background())
 	if w, ok := providers.Raw(c.Driver).(providers.Watcher); ok {
@@ -98,7 +107,7 @@ func New(c Config) (*Server, error) {
 	return s, nil
 }
 
-// Close ends the calls that run and releases the journal; environments go on.
+// Close ends the calls that run; environments go on. The log may be closed then.
 // What has no answer yet is found out after the next start.
 func (s *Server) Close() error {
 	s.closing.Lock()
@@ -106,7 +115,8 @@ func (s *Server) Close() error {
 	s.closing.Unlock()
 	s.cancel()
 	s.calls.Wait()
-	return s.journal.close()
+	s.journal.close()
+	return nil
 }
 
 // begin counts something that Close has to wait for; false after Close.
@@ -167,42 +177,34 @@ func watching(ctx context.Context, w providers.Watcher, fn func(events.Environme
 // adopt takes up what the journal says is alive, each by its proved identity.
 func (s *Server) adopt(a providers.Adopter) {
 	defer s.calls.Done()
-	ids, err := s.journal.environments()
+	living, err := s.journal.living(s.base)
 	if err != nil {
-		s.logger.Error("the journal can't be listed; nothing was adopted", "error", err)
+		s.logger.Error("the journal can't be read to its end; what was read is adopted", "error", err)
 	}
 	turns := make(chan struct{}, adopting)
 	var wg sync.WaitGroup
-	for _, id := range ids {
+	for id, at := range living {
 		turns <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-turns }()
-			s.adoptOne(a, id)
+			s.adoptOne(a, id, at)
 		})
 	}
 	wg.Wait()
 }
 
-func (s *Server) adoptOne(a providers.Adopter, id events.EnvironmentID) {
+func (s *Server) adoptOne(a providers.Adopter, id events.EnvironmentID, at standing) {
 	defer func() {
 		if p := recover(); p != nil {
 			s.logger.Error("the driver panicked in adopt", "environment", id)
 		}
 	}()
-	b, done, err := s.journal.book(id)
-	if err != nil {
-		return
-	}
-	b.mu.Lock()
-	ref, custody, over := b.last()
-	b.mu.Unlock()
-	done()
-	if over || ref == "" || s.base.Err() != nil {
+	if at.ref == "" || s.base.Err() != nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(s.base, adoptFor)
 	defer cancel()
-	if _, err := a.Adopt(ctx, id, ref, custody); err != nil {
+	if _, err := a.Adopt(ctx, id, at.ref, at.custody); err != nil {
 		s.logger.Warn("an environment could not be adopted", "environment", id, "error", err)
 	}
 	s.hub.changed(id) // it may have ended while nobody looked

@@ -166,7 +166,14 @@ func (s *Server) exported(id events.EnvironmentID, file string) (events.File, er
 	defer done()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if f, ok := b.file(file); ok {
+	f, ok := b.files[file]
+	if !ok { // another server on this log may have answered the export
+		if err := s.journal.read(b); err != nil {
+			return events.File{}, err
+		}
+		f, ok = b.files[file]
+	}
+	if ok {
 		return f, nil
 	}
 	return events.File{}, fault.New(fault.NotFound, "environment %s has exported no such file", id)

@@ -1,0 +1,136 @@
+//house:pure
+
+package server
+
+import (
+	"time"
+
+	"berth/events"
+	"berth/events/fault"
+	"berth/providers"
+)
+
+// answer is what became of an operation, once and for all: with facts it has
+// landed, without it is excluded.
+type answer struct {
+	Facts    *events.Facts
+	Fault    *fault.Error // of a refusal
+	Evidence string
+}
+
+func (a *answer) verdict() providers.Verdict {
+	if a.Facts != nil {
+		return providers.Landed
+	}
+	return providers.Excluded
+}
+
+// operation is the state of one id, as the log has it.
+type operation struct {
+	verb     events.Verb
+	digest   string
+	accepted bool
+	fenced   bool
+	answer   *answer
+}
+
+// standing is where an environment stands, as far as its answers tell.
+type standing struct {
+	ref     string
+	custody *events.Custody
+	over    bool // destroyed
+}
+
+// apply folds one event.
+func (s *standing) apply(e events.Event) {
+	a, ok := e.(events.ProviderAnswered)
+	if !ok || a.Facts == nil {
+		return
+	}
+	if a.Facts.Ref != "" {
+		s.ref = a.Facts.Ref
+	}
+	if a.Facts.Custody != nil {
+		s.custody = a.Facts.Custody
+	}
+	s.over = s.over || a.Verb == events.VerbDestroy
+}
+
+// ledger is what the log says of the operations of one environment.
+type ledger struct {
+	standing
+	sequence uint64 // of the boundary: what the next decision expects
+	ops      map[events.OperationID]*operation
+	files    map[string]events.File
+	broken   *fault.Error // a record that can't be read: nothing is decided on it
+}
+
+func newLedger() *ledger {
+	return &ledger{ops: map[events.OperationID]*operation{}, files: map[string]events.File{}}
+}
+
+// apply folds one record. A member of a torn publish was never acknowledged.
+func (l *ledger) apply(r events.Record) {
+	l.sequence = r.Sequence
+	if r.Broken != nil {
+		l.broken = fault.From(r.Broken)
+	}
+	if r.Torn || l.broken != nil {
+		return
+	}
+	for _, e := range r.Events {
+		l.applyEvent(e)
+	}
+}
+
+func (l *ledger) applyEvent(e events.Event) {
+	switch e := e.(type) {
+	case events.ProviderAccepted:
+		l.operation(e.Operation, e.Verb, e.Digest).accepted = true
+	case events.ProviderFenced:
+		l.operation(e.Operation, e.Verb, e.Digest).fenced = true
+	case events.ProviderAnswered:
+		o := l.operation(e.Operation, e.Verb, e.Digest)
+		if o.answer != nil {
+			return // an answer never changes
+		}
+		o.answer = &answer{Facts: e.Facts, Fault: e.Fault, Evidence: e.Evidence}
+		if e.Facts != nil && e.Facts.File != nil {
+			l.files[e.Facts.File.ID] = *e.Facts.File
+		}
+		l.standing.apply(e)
+	default:
+		l.broken = fault.New(fault.UnsupportedVersion, "%s is no event of a served provider", e.EventType())
+	}
+}
+
+func (l *ledger) operation(id events.OperationID, v events.Verb, digest string) *operation {
+	o := l.ops[id]
+	if o == nil {
+		o = &operation{verb: v, digest: digest}
+		l.ops[id] = o
+	}
+	return o
+}
+
+// subject is the operation that an event of a served provider is about.
+func subject(e events.Event) events.OperationID {
+	switch e := e.(type) {
+	case events.ProviderAccepted:
+		return e.Operation
+	case events.ProviderFenced:
+		return e.Operation
+	case events.ProviderAnswered:
+		return e.Operation
+	}
+	return ""
+}
+
+// expires is the end that an operation asks for, as events store times.
+func expires(t *time.Time) *time.Time {
+	if t == nil {
+		return nil
+	}
+	at := events.MillisUTC(*t)
+	return &at
+}

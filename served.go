@@ -1,0 +1,310 @@
+package berth
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"berth/aggregates/instance"
+	"berth/events"
+	"berth/events/eventlog/checkpoint"
+	"berth/events/eventlog/stream"
+	"berth/events/eventlog/verify"
+	"berth/events/fault"
+	"berth/internal/durable"
+	"berth/internal/embedded"
+	"berth/internal/ids"
+	"berth/sagas"
+)
+
+// ServedSpace is the space of a served provider's own log. A manager has
+// another one, so neither takes up the other's directory.
+const ServedSpace events.Space = "provider"
+
+// filesDir is where journals of files were kept before they were on the log.
+const filesDir = "journal"
+
+// ServedOptions says how to open the log of a served provider. Only Dir is
+// required.
+type ServedOptions struct {
+	// Dir is the provider's directory; made if it is not there.
+	Dir string
+	// AcceptHistoryLoss is an operator's reason to go on with a log that is
+	// shorter than the checkpoint that the directory remembers.
+	AcceptHistoryLoss string
+	// Version is told in the registration.
+	Version string
+	// Clock is the wall clock; nil is the system's.
+	Clock func() time.Time
+	// Logger takes what goes wrong; nil throws it away.
+	Logger *slog.Logger
+}
+
+// Served is the log of a served provider, in a directory that it has alone:
+// an embedded server in the strict profile that nobody else can reach, a
+// registered epoch, a checkpoint that tells a missing log from a new one, and a
+// signed chain.
+type Served struct {
+	Log    *stream.Log
+	Writer events.Writer
+	Caller events.Caller // of the records that the provider appends
+
+	opts       ServedOptions
+	dir        *DataDir
+	srv        *embedded.Server
+	nc         *nats.Conn
+	ids        events.IDs
+	shelf      *sagas.Shelf
+	lost       *checkpoint.Checkpoint
+	tracker    checkpoint.Tracker
+	written    uint64
+	signed     uint64
+	stop       context.CancelFunc
+	background sync.WaitGroup
+}
+
+// OpenServed opens the log of a served provider. It refuses as a manager does:
+// a directory in use, a log that is not the one that the directory remembers
+// (exit code 12), and a journal of files of an earlier program.
+func OpenServed(ctx context.Context, o ServedOptions) (_ *Served, err error) {
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
+	s := &Served{opts: o, ids: ids.New()}
+	defer func() {
+		if err != nil {
+			s.release()
+		}
+	}()
+	for _, step := range []func(context.Context) error{s.openDir, s.openServer, s.openLog, s.register} {
+		if err := step(ctx); err != nil {
+			return nil, err
+		}
+	}
+	work, stop := context.WithCancel(context.Background())
+	s.stop = stop
+	s.background.Go(func() { s.keep(work) })
+	return s, nil
+}
+
+func (s *Served) openDir(context.Context) (err error) {
+	s.dir, err = OpenDataDir(s.opts.Dir, ServedSpace)
+	if fault.CodeOf(err) == fault.Conflict {
+		return fault.New(fault.Conflict, "%s is in use by another process", s.opts.Dir).
+			WithHint("end it, or give this provider a directory of its own with --dir").WithDetail(fault.DetailDataInUse)
+	}
+	if err != nil {
+		return err
+	}
+	old, err := filepath.Glob(filepath.Join(s.dir.File(filesDir), "*", "*.jsonl"))
+	if err == nil && len(old) > 0 {
+		return badConfig("%s holds a journal of files, such as %s, which this program does not read", s.dir.File(filesDir), filepath.Base(old[0])).
+			WithHint("retire what this provider holds with the program that wrote them, or serve from an empty directory; nothing was changed")
+	}
+	return err
+}
+
+func (s *Served) openServer(ctx context.Context) (err error) {
+	if err := durable.MakeDir(s.dir.File(natsDir)); err != nil {
+		return badConfig("%s can't be written: %s", s.dir.Path, err)
+	}
+	s.srv, err = embedded.Start(ctx, embedded.Options{
+		StoreDir: s.dir.File(natsDir), Name: "berth-" + string(s.dir.Identity.Instance), SyncAlways: true, Logger: serverLog{s.opts.Logger},
+	})
+	if err != nil {
+		return fault.New(fault.Unavailable, "the embedded server did not start: %s", err).WithOutcome(fault.NotExecuted)
+	}
+	s.nc, err = s.srv.Connect(nats.Name("berth provider"))
+	return err
+}
+
+// openLog is decision 6 for a provider: an empty, shorter or replaced log is
+// never read as an empty world.
+func (s *Served) openLog(ctx context.Context) error {
+	remembered, known, err := checkpoint.Read(s.dir.Path)
+	accepted := s.opts.AcceptHistoryLoss != ""
+	if err != nil && !accepted {
+		return err
+	}
+	if s.Log, err = stream.Open(ctx, s.nc, stream.Config{Space: ServedSpace, Create: !known || accepted, Log: s.opts.Logger}); err != nil {
+		return err
+	}
+	if !known {
+		return checkpoint.Write(s.dir.Path, s.tracker.Of(s.Log))
+	}
+	lost := checkpoint.Verify(ctx, remembered, s.Log)
+	if lost != nil {
+		if !accepted || fault.ExitOf(lost) != fault.ExitLogLost {
+			return lost
+		}
+		s.lost = &remembered
+		return nil
+	}
+	s.tracker = checkpoint.Tracker{Sequence: remembered.Sequence, Record: remembered.Record, Chain: remembered.Chain}
+	s.written = remembered.Sequence
+	return nil
+}
+
+// register begins the next epoch of this provider, and writes down an accepted
+// loss of history.
+func (s *Served) register(ctx context.Context) error {
+	key, err := s.dir.Key.PublicKey()
+	if err != nil {
+		return err
+	}
+	id := s.dir.Identity.Instance
+	s.Writer, s.Caller, s.shelf = events.Writer{Instance: id}, s.dir.Identity.Caller, sagas.NewShelf(s.Log)
+	name, _ := os.Hostname()
+	host := events.HostFacts{Host: orElse(name, "unknown"), Architecture: runtime.GOARCH, OS: runtime.GOOS, ObservedAt: events.MillisUTC(s.opts.Clock())}
+	var epoch uint64
+	_, _, err = s.shelf.DecideInstance(ctx, id, s.meta(), func(i instance.State) ([]events.Event, error) {
+		epoch = i.Epoch + 1
+		return i.Register(id, host, key, orElse(s.opts.Version, "dev")), nil
+	})
+	if err != nil {
+		return err
+	}
+	s.Writer.Epoch = epoch
+	if s.lost == nil {
+		return nil
+	}
+	found, err := s.Log.Tip(ctx)
+	if err != nil {
+		return err
+	}
+	b := events.SpaceBoundary(ServedSpace)
+	before, err := s.Log.Load(ctx, b, 0)
+	if err != nil {
+		return err
+	}
+	c := events.Commit{Boundary: b, Meta: s.meta(), Events: []events.Event{events.HistoryLossAccepted{
+		By: s.Caller, Reason: s.opts.AcceptHistoryLoss, Remembered: s.lost.Sequence, Found: found,
+	}}}
+	if len(before) > 0 {
+		c.Expect = before[len(before)-1].Sequence
+	}
+	_, err = s.Log.Commit(ctx, c)
+	return err
+}
+
+func (s *Served) meta() events.Meta {
+	return events.Meta{ID: events.EventID(s.ids.UUID()), Time: events.MillisUTC(s.opts.Clock()), Caller: s.Caller, Writer: s.Writer}
+}
+
+// Unwritable is closed when the log met a write error, such as a full disk: it
+// takes no more writes until the next start.
+func (s *Served) Unwritable() <-chan struct{} { return s.srv.Unwritable() }
+
+// keep writes checkpoints and signs the chain until ctx ends.
+func (s *Served) keep(ctx context.Context) {
+	tick := time.NewTicker(checkpointEvery)
+	defer tick.Stop()
+	signed := time.Now()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		err := s.checkpoint(ctx)
+		if err == nil && time.Since(signed) >= signEvery {
+			signed = time.Now()
+			err = s.record(ctx, s.sign)
+		}
+		if err != nil && ctx.Err() == nil {
+			s.opts.Logger.Error("the checkpoint of the journal was not kept", "error", err)
+		}
+	}
+}
+
+// checkpoint follows the chain to the tip and writes where it is.
+func (s *Served) checkpoint(ctx context.Context) error {
+	tip, err := s.Log.Tip(ctx)
+	if err != nil || tip <= s.written {
+		return err
+	}
+	if err := s.Log.Scan(ctx, s.tracker.Sequence, s.tracker.Add); err != nil {
+		return err
+	}
+	c := s.tracker.Of(s.Log)
+	if err := checkpoint.Write(s.dir.Path, c); err != nil {
+		return err
+	}
+	s.written = c.Sequence
+	return nil
+}
+
+func (s *Served) record(ctx context.Context, f func(instance.State) ([]events.Event, error)) error {
+	_, _, err := s.shelf.DecideInstance(ctx, s.Writer.Instance, s.meta(), f)
+	return err
+}
+
+// sign is the signed chain of everything up to the tracker, if it moved.
+func (s *Served) sign(instance.State) ([]events.Event, error) {
+	if s.tracker.Sequence <= s.signed+1 { // the last signature is itself a record
+		return nil, nil
+	}
+	e, err := verify.Sign(s.dir.Key, s.Writer.Instance, s.tracker.Sequence, s.tracker.Chain)
+	if err != nil {
+		return nil, err
+	}
+	s.signed = s.tracker.Sequence
+	return []events.Event{e}, nil
+}
+
+// Close signs the chain, records the end of the epoch and releases the
+// directory. Whoever uses Log has ended before.
+func (s *Served) Close() error {
+	s.stop()
+	s.background.Wait()
+	defer s.release()
+	select {
+	case <-s.Unwritable():
+		return fault.New(fault.ResourceExhausted, "the log in %s met a write error and takes no more writes until the next start", s.dir.Path).
+			WithHint("see that the disk has space and can be written, then start again; environments go on, and nothing is lost")
+	default:
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), drainFor)
+	defer cancel()
+	err := s.checkpoint(ctx)
+	if err == nil {
+		err = s.record(ctx, func(i instance.State) ([]events.Event, error) {
+			signed, err := s.sign(i)
+			if err != nil {
+				return nil, err
+			}
+			end, err := i.Stop(s.Writer.Epoch)
+			return append(signed, end...), err
+		})
+	}
+	if err == nil {
+		err = s.checkpoint(ctx)
+	}
+	return err
+}
+
+// release gives back what is held, newest first. What fails in it loses
+// nothing: everything is durable.
+func (s *Served) release() {
+	if s.Log != nil {
+		_ = s.Log.Close()
+	}
+	if s.nc != nil {
+		s.nc.Close()
+	}
+	if s.srv != nil {
+		s.srv.Stop()
+	}
+	if s.dir != nil {
+		_ = s.dir.Close()
+	}
+}
