@@ -2,6 +2,7 @@ package attach_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"sync"
 	"testing"
@@ -289,17 +290,19 @@ func TestAHolderThatStalls(t *testing.T) {
 	defer quick.Close()
 	w.until(slow, terminal.KindReady)
 	w.until(quick, terminal.KindReady)
-	line := []byte(strings.Repeat("y", 64<<10-1) + "\r")
-	total := 0
-	for range 4 * terminal.Window * terminal.MaxFrame / len(line) {
-		if _, err := w.Drill.Input(t.Context(), w.env, "", line); err != nil {
+	typeIn := func(text string) {
+		t.Helper()
+		if _, err := w.Drill.Input(t.Context(), w.env, "", []byte(text)); err != nil {
 			t.Fatal(err)
 		}
-		total += len(line) + 1
 	}
-	if _, err := w.Drill.Input(t.Context(), w.env, "", []byte("the end")); err != nil {
-		t.Fatal(err)
+	for i := range 2 * terminal.Window { // each comes to who reads, and fills the window of who does not
+		text := fmt.Sprintf("<%d>", i)
+		typeIn(text)
+		w.shows(quick, text)
 	}
+	// More at once than the seat keeps for anybody.
+	typeIn(strings.Repeat("y", 160<<10) + "\rthe end")
 	w.shows(quick, "the end")
 	f, before := w.until(slow, terminal.KindDrop)
 	if f.Bytes <= 0 || len(before) > (terminal.Window+terminal.Window/4+1)*terminal.MaxFrame {

@@ -195,8 +195,11 @@ func (s *Screen) Close() {
 	if s.emu == nil {
 		return
 	}
-	_ = s.emu.Close()
-	<-s.drained
+	// Its own Close is not safe beside Read; closing the pipe that Read reads is.
+	if pipe, ok := s.emu.InputPipe().(io.Closer); ok {
+		_ = pipe.Close()
+		<-s.drained
+	}
 }
 
 // Full says that a program owns the whole screen (the alternate one).
