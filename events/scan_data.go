@@ -220,6 +220,32 @@ func (s *scanner) facts() Facts {
 		f.Custody = &Custody{BootID: s.text(`{"bootId":`), PID: int(s.number(`,"pid":`)), StartTime: s.number(`,"startTime":`)}
 		s.lit(`}`)
 	}
+	if s.maybe(`,"checkpoint":`) {
+		c := &Checkpoint{ID: s.text(`{"id":`), Kind: s.text(`,"kind":`), ByteLength: int64(s.number(`,"byteLength":`)), SHA256: s.textIf(`,"sha256":`)}
+		s.lit(`,"capturedAt":`)
+		c.CapturedAt = s.time()
+		s.lit(`}`)
+		f.Checkpoint = c
+	}
+	if s.maybe(`,"file":`) {
+		f.File = s.file()
+	}
+	s.lit(`}`)
+	return f
+}
+
+func (s *scanner) file() *File {
+	f := &File{}
+	s.lit(`{`)
+	if s.maybe(`"id":`) {
+		f.ID = s.shared()
+		s.lit(`,`)
+	}
+	if s.maybe(`"path":`) {
+		f.Path = s.shared()
+		s.lit(`,`)
+	}
+	f.ByteLength, f.SHA256 = int64(s.number(`"byteLength":`)), s.text(`,"sha256":`)
 	s.lit(`}`)
 	return f
 }

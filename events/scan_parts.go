@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"berth/events/fault"
 )
 
 // text is a member's name, with what is before it, and its text.
@@ -51,6 +53,23 @@ func (s *scanner) rawObject() []byte {
 		return nil
 	}
 	return append([]byte(nil), o...)
+}
+
+// fault is a failure without structured details.
+func (s *scanner) fault() *fault.Error {
+	f := &fault.Error{Code: fault.Code(s.text(`{"code":`)), Message: s.text(`,"message":`), Hint: s.textIf(`,"hint":`), Outcome: fault.Outcome(s.text(`,"outcome":`))}
+	f.Retryable = s.boolean(`,"retryable":`)
+	f.ID = s.textIf(`,"id":`)
+	s.lit(`}`)
+	s.bad = s.bad || f.Outcome == "" // it would be read as unknown (E4)
+	return f
+}
+
+func (s *scanner) lastFault() *fault.Error {
+	s.lit(`,"fault":`)
+	f := s.fault()
+	s.lit(`}`)
+	return f
 }
 
 func (s *scanner) texts() []string { return listOf(s, s.shared) }

@@ -72,6 +72,31 @@ var scans = map[string]func(*scanner) Event{
 		s.lit(`}`)
 		return e
 	},
+	OperationRefused{}.EventType(): func(s *scanner) Event {
+		return OperationRefused{Environment: s.firstEnvironment(), Operation: OperationID(s.text(`,"operation":`)), Fault: s.lastFault()}
+	},
+	OperationUncertain{}.EventType(): func(s *scanner) Event {
+		return OperationUncertain{Environment: s.firstEnvironment(), Operation: OperationID(s.text(`,"operation":`)), Fault: s.lastFault()}
+	},
+	OperationCancelled{}.EventType(): func(s *scanner) Event {
+		e := OperationCancelled{Environment: s.firstEnvironment(), Operation: OperationID(s.text(`,"operation":`)), Reason: s.text(`,"reason":`)}
+		s.lit(`}`)
+		return e
+	},
+	FileAccepted{}.EventType(): func(s *scanner) Event {
+		e := FileAccepted{Environment: s.firstEnvironment(), Operation: OperationID(s.text(`,"operation":`))}
+		s.lit(`,"file":`)
+		e.File = *s.file()
+		s.lit(`}`)
+		return e
+	},
+	DeadlineChanged{}.EventType(): func(s *scanner) Event {
+		e := DeadlineChanged{Environment: s.firstEnvironment()}
+		s.lit(`,"deadline":`)
+		e.Deadline = s.time()
+		s.lit(`}`)
+		return e
+	},
 	GoalAccepted{}.EventType(): func(s *scanner) Event { return s.goalAccepted() },
 	GoalProgressed{}.EventType(): func(s *scanner) Event {
 		e := GoalProgressed{Phase: s.text(`{"phase":`), Detail: s.textIf(`,"detail":`)}
@@ -80,6 +105,9 @@ var scans = map[string]func(*scanner) Event{
 	},
 	GoalEnded{}.EventType(): func(s *scanner) Event {
 		e := GoalEnded{State: GoalState(s.text(`{"state":`))}
+		if s.maybe(`,"fault":`) {
+			e.Fault = s.fault()
+		}
 		if s.maybe(`,"result":`) {
 			e.Result = s.rawObject()
 		}

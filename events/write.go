@@ -92,8 +92,17 @@ func (w *writer) operation(e Event) {
 	case EnvironmentObserved:
 		w.environment(e.Environment)
 		w.facts(&e.Facts)
+	case OperationCancelled:
+		w.environmentOperation(e.Environment, e.Operation)
+		w.text(`,"reason":`, e.Reason)
+	case FileAccepted:
+		w.environmentOperation(e.Environment, e.Operation)
+		w.file(&e.File)
+	case DeadlineChanged:
+		w.environment(e.Environment)
+		w.time(`,"deadline":`, e.Deadline)
 	default:
-		w.bad = true
+		w.larger(e)
 	}
 }
 
@@ -173,12 +182,7 @@ func (w *writer) close(from int) {
 	w.b = append(w.b, '}')
 }
 
-// facts leaves the rare results of a verb to the library.
 func (w *writer) facts(f *Facts) {
-	if f.Checkpoint != nil || f.File != nil {
-		w.bad = true
-		return
-	}
 	w.b = append(w.b, `,"facts":{`...)
 	from := len(w.b)
 	w.textIf(`,"ref":`, f.Ref)
@@ -201,5 +205,26 @@ func (w *writer) facts(f *Facts) {
 		w.number(`,"startTime":`, c.StartTime)
 		w.b = append(w.b, '}')
 	}
+	if c := f.Checkpoint; c != nil {
+		w.text(`,"checkpoint":{"id":`, c.ID)
+		w.text(`,"kind":`, c.Kind)
+		w.integer(`,"byteLength":`, c.ByteLength)
+		w.textIf(`,"sha256":`, c.SHA256)
+		w.time(`,"capturedAt":`, c.CapturedAt)
+		w.b = append(w.b, '}')
+	}
+	if f.File != nil {
+		w.file(f.File)
+	}
+	w.close(from)
+}
+
+func (w *writer) file(f *File) {
+	w.b = append(w.b, `,"file":{`...)
+	from := len(w.b)
+	w.textIf(`,"id":`, f.ID)
+	w.textIf(`,"path":`, f.Path)
+	w.integer(`,"byteLength":`, f.ByteLength)
+	w.text(`,"sha256":`, f.SHA256)
 	w.close(from)
 }

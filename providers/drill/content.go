@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -29,8 +30,15 @@ func contentLength(id events.EnvironmentID, checkpoint string) int64 {
 
 // Content is the bytes of a checkpoint, as an export delivers them.
 func Content(id events.EnvironmentID, checkpoint string) []byte {
-	b := make([]byte, contentLength(id, checkpoint))
-	if _, err := rand.NewChaCha8(contentSeed(id, checkpoint)).Read(b); err != nil {
+	return AppendContent(nil, id, checkpoint)
+}
+
+// AppendContent appends Content to b, for whoever makes many.
+func AppendContent(b []byte, id events.EnvironmentID, checkpoint string) []byte {
+	n := len(b)
+	b = slices.Grow(b, int(contentLength(id, checkpoint)))
+	b = b[:n+int(contentLength(id, checkpoint))]
+	if _, err := rand.NewChaCha8(contentSeed(id, checkpoint)).Read(b[n:]); err != nil {
 		panic("drill: ChaCha8 can't fail: " + err.Error())
 	}
 	return b

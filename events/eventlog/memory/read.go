@@ -16,6 +16,9 @@ func (l *Log) Load(ctx context.Context, b events.Boundary, after uint64) ([]even
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	is := l.boundaries[b]
+	if len(is) == 0 || l.records[is[len(is)-1]].Sequence <= after {
+		return nil, nil
+	}
 	from := sort.Search(len(is), func(i int) bool { return l.records[is[i]].Sequence > after })
 	out := make([]events.Record, 0, len(is)-from)
 	for _, i := range is[from:] {
