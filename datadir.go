@@ -198,14 +198,28 @@ func ReadEndpoint(dir string) (Endpoint, error) {
 	if err == nil {
 		err = json.Unmarshal(raw, &e)
 	}
-	if err == nil && e.NATS == "" {
-		err = errors.New("it names no server")
+	if err == nil {
+		err = e.check()
 	}
 	if err != nil {
 		return Endpoint{}, fault.New(fault.Unavailable, "%s can't be read: %s", filepath.Join(dir, endpointFile), events.Scrub(err.Error())).
 			WithOutcome(fault.NotExecuted).WithHint("a manager writes it when it starts: start it again, or say where it is with --server")
 	}
 	return e, nil
+}
+
+// check refuses an endpoint that is not whole: a client must not ask in the
+// name of nobody.
+func (e Endpoint) check() error {
+	if e.NATS == "" {
+		return errors.New("it names no server")
+	}
+	_, space := events.ParseSpace(string(e.Space))
+	_, instance := events.ParseInstanceID(string(e.Instance))
+	_, owner := events.ParseOwner(string(e.Caller.Owner))
+	_, actor := events.ParseActor(string(e.Caller.Actor))
+	_, uid := events.ParseUID(string(e.Caller.UID))
+	return errors.Join(space, instance, owner, actor, uid)
 }
 
 func badConfig(format string, args ...any) *fault.Error {

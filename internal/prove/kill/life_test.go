@@ -78,6 +78,7 @@ func (w *world) spawn(in commands.SpawnInput) commands.SpawnResult {
 		return err
 	})
 	w.goals++
+	w.since = max(w.since, first.Sequence) // the views may be behind the log that goals are read from
 	if g := w.awaited(in.Goal); g.State != events.GoalSucceeded {
 		w.Fatalf("the spawn ended: %s, %v\n%s", g.State, g.Fault, w.out.String())
 	}
