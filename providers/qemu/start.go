@@ -80,7 +80,7 @@ func (d *Driver) startOf(ctx context.Context, c *seat.Call) (any, error) {
 	s := machine.Start{
 		Operation: c.Op.ID, Fingerprint: seatdir.Fingerprint(c.Op), Environment: c.Op.Environment,
 		QEMU: files.QEMU, Kernel: files.Kernel, Initramfs: files.Initramfs, Hostname: hostname, Network: ch.network,
-		Hardware: hardware(files, ch), SlotsDir: filepath.Join(d.Dir, bootDir),
+		Hardware: hardware(files, ch), SlotsDir: filepath.Join(d.Dir, bootDir), Memory: ch.checkpoint == "memory",
 		Launch: wire.Launch{Command: p.Command, Dir: guest.Home, Rows: defaultRows, Cols: defaultCols, Env: map[string]string{
 			"PATH": guestPath, "HOME": guest.Home, "TERM": "xterm-256color",
 			"BERTH_ENVIRONMENT": string(c.Op.Environment), "BERTH_SEAT": string(c.J.Alias),

@@ -20,6 +20,7 @@ type Call struct {
 	Dir seatdir.Dir
 	J   *seatdir.Journal
 	d   *Base
+	was events.Facts // as refusal observed them; zero for verbs that need no state
 }
 
 // effects carry a verb out and return its facts. A fault whose outcome is
@@ -149,14 +150,32 @@ func (c *Call) finish(f events.Facts, err error) providers.Outcome {
 		}
 		return providers.RefusedWith(e)
 	}
-	if rerr := c.record(seatdir.Entry{Standing: seatdir.Landed, Facts: &f}); rerr != nil {
+	if rerr := c.landed(seatdir.Entry{Standing: seatdir.Landed, Facts: &f}); rerr != nil {
 		return providers.UnknownWith(seen("journal", c.Op.Environment, rerr))
 	}
 	return providers.DoneWith(f)
 }
 
-func (c *Call) record(e seatdir.Entry) error {
+// passing are the verbs whose effect no power cut survives: their entries
+// need not either (seatdir.Dir.Note).
+var passing = []events.Verb{events.VerbPause, events.VerbResume}
+
+// landed records a result. A new writer is always written durably: what its
+// epoch has fenced off must stay so.
+func (c *Call) landed(e seatdir.Entry) error {
+	if c.Op.Writer != c.J.Writer || !slices.Contains(passing, c.Op.Verb) {
+		return c.record(e)
+	}
+	return c.Dir.Note(c.J, c.named(e))
+}
+
+func (c *Call) named(e seatdir.Entry) seatdir.Entry {
 	e.Operation, e.Verb, e.Fingerprint = c.Op.ID, c.Op.Verb, seatdir.Fingerprint(c.Op)
+	return e
+}
+
+func (c *Call) record(e seatdir.Entry) error {
+	e = c.named(e)
 	if w := c.Op.Writer; w.Instance != c.J.Writer.Instance || w.Epoch > c.J.Writer.Epoch {
 		c.J.Writer = w
 	}
@@ -196,6 +215,7 @@ func (c *Call) refusal(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	c.was = f
 	return c.refuseState(f)
 }
 

@@ -160,10 +160,7 @@ func (d *Base) observeSeat(ctx context.Context, dir seatdir.Dir, f events.Facts,
 		}
 		return f, seen(d.kind.Holder, dir.ID, err)
 	}
-	f.State = events.StateRunning
-	if resp.Frozen {
-		f.State = events.StatePaused
-	}
+	f.State = stateOf(resp)
 	if seen := d.kind.Sees(id); seen != "" {
 		f.Network = seen // also when it is not the recorded one (R25)
 	}
@@ -173,6 +170,13 @@ func (d *Base) observeSeat(ctx context.Context, dir seatdir.Dir, f events.Facts,
 		return f, err
 	}
 	return f, nil
+}
+
+func stateOf(r custodian.Response) events.ProviderState {
+	if r.Frozen {
+		return events.StatePaused
+	}
+	return events.StateRunning
 }
 
 // lost settles an environment whose holder is gone. If there is no exit

@@ -22,6 +22,7 @@ const (
 	FileLock     = "lock"          // flock: whoever mutates
 	FileLife     = "life"          // flock: the living custodian
 	FileJournal  = "journal.json"  // operations, plan, phase
+	FileRecent   = "recent.json"   // operations since, of this boot only
 	FileStart    = "start.json"    // what the custodian is to start
 	FileIdent    = "ident.json"    // who the custodian and the seat are
 	FileDeadline = "deadline.json" // the absolute end, read by the custodian

@@ -68,6 +68,8 @@ type Journal struct {
 	Network     string               `json:"network,omitempty"` // as resolved at the reservation (R23)
 	Expires     *time.Time           `json:"expires,omitempty"`
 	Operations  []Entry              `json:"operations"`
+
+	noted []Entry // those of them that are only in FileRecent
 }
 
 // Fingerprint tells whether the same id is used for the same thing (R27).
@@ -109,8 +111,16 @@ func (d Dir) LoadJournal() (*Journal, error) {
 	if errors.Is(err, os.ErrNotExist) {
 		return &Journal{Environment: d.ID}, nil
 	}
+	if err == nil {
+		err = d.addRecent(j)
+	}
 	return j, err
 }
 
 // SaveJournal replaces the journal, durably. The caller holds the lock.
-func (d Dir) SaveJournal(j *Journal) error { return d.WriteJSON(FileJournal, j) }
+func (d Dir) SaveJournal(j *Journal) error {
+	if err := d.WriteJSON(FileJournal, j); err != nil {
+		return err
+	}
+	return d.dropRecent(j)
+}

@@ -34,7 +34,7 @@ func (a *agent) handle(f wire.Frame) {
 	case wire.DoGet:
 		go a.get(f)
 	case wire.DoLaunch:
-		a.answer(f.N, a.launch(f.Launch))
+		a.answer(f.N, a.equip(f))
 	case wire.DoInput:
 		a.answer(f.N, a.withSeat(func(s *seat) error { return s.input(f.Data) }))
 	case wire.DoResize:

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"time"
 
 	"github.com/creack/pty"
@@ -23,6 +24,27 @@ type seat struct {
 	pid     int
 	master  *os.File
 	drained chan struct{}
+}
+
+// equip writes the material that comes with a launch, before the command runs.
+func (a *agent) equip(f wire.Frame) error {
+	if err := writeFiles(MaterialDir, f.Files); err != nil {
+		return err
+	}
+	return a.launch(f.Launch)
+}
+
+// writeFiles writes files for the owner alone into a directory that is there.
+func writeFiles(dir string, files map[string][]byte) error {
+	for name, b := range files {
+		if name != filepath.Base(name) || !filepath.IsLocal(name) {
+			return fmt.Errorf("material %q: that is no name of a file", name)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), b, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // launch starts the seat's command, once in the life of a machine.

@@ -67,3 +67,23 @@ func TestUnpackStaysInside(t *testing.T) {
 		}
 	}
 }
+
+// R54, R56: material is for its owner alone, and stays in its directory.
+func TestFilesOfALaunchStayInTheirDirectory(t *testing.T) {
+	dir := t.TempDir()
+	if err := writeFiles(dir, map[string][]byte{"key": []byte("one"), "cert.pem": []byte("two")}); err != nil {
+		t.Fatal(err)
+	}
+	st, err := os.Stat(filepath.Join(dir, "key"))
+	if err != nil || st.Mode() != 0o600 || st.Size() != 3 {
+		t.Errorf("%v %v", st, err)
+	}
+	for _, name := range []string{"", ".", "..", "../out", "a/b", "/etc/out"} {
+		if err := writeFiles(dir, map[string][]byte{name: nil}); err == nil {
+			t.Errorf("%q was written", name)
+		}
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 2 {
+		t.Errorf("%v %v", left, err)
+	}
+}

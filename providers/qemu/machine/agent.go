@@ -109,11 +109,21 @@ func (p *peer) answer(f wire.Frame) {
 // call sends a request, with the stream body if there is one, and waits for
 // its answer.
 func (p *peer) call(ctx context.Context, f wire.Frame, body io.Reader, chunk func([]byte) error) error {
+	wait, err := p.begin(ctx, f, body, chunk)
+	if err != nil {
+		return err
+	}
+	return wait(ctx)
+}
+
+// begin is call without the wait. The agent takes requests up in their order;
+// an answer that nobody waits for is dropped when it comes.
+func (p *peer) begin(ctx context.Context, f wire.Frame, body io.Reader, chunk func([]byte) error) (wait func(context.Context) error, err error) {
 	c := &pending{chunk: chunk, done: make(chan error, 1)}
 	p.mu.Lock()
 	if p.err != nil {
 		p.mu.Unlock()
-		return p.err
+		return nil, p.err
 	}
 	p.n++
 	f.N = p.n
@@ -126,15 +136,17 @@ func (p *peer) call(ctx context.Context, f wire.Frame, body io.Reader, chunk fun
 	}
 	if err := p.send(ctx, f, body); err != nil {
 		forget()
-		return err
+		return nil, err
 	}
-	select {
-	case err := <-c.done:
-		return err
-	case <-ctx.Done():
-		forget()
-		return fmt.Errorf("the guest's agent did not answer %s: %w", f.Do, ctx.Err())
-	}
+	return func(ctx context.Context) error {
+		select {
+		case err := <-c.done:
+			return err
+		case <-ctx.Done():
+			forget()
+			return fmt.Errorf("the guest's agent did not answer %s: %w", f.Do, ctx.Err())
+		}
+	}, nil
 }
 
 func (p *peer) send(ctx context.Context, f wire.Frame, body io.Reader) error {

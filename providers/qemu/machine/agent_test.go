@@ -7,9 +7,12 @@ import (
 	"context"
 	"errors"
 	"net"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
+	"berth/providers/process/seatdir"
 	"berth/providers/qemu/wire"
 )
 
@@ -96,5 +99,67 @@ func TestACallEndsWithItsContext(t *testing.T) {
 	})
 	if err := p.call(ctx, wire.Frame{Do: wire.DoSignal}, nil, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
+	}
+}
+
+// Nobody has to wait for an answer: the next request is taken up after it.
+func TestAnswerThatNobodyWaitsForIsDropped(t *testing.T) {
+	p := scripted(t, func(c net.Conn) {
+		w := wire.NewWriter(c)
+		for range 2 {
+			f, err := wire.Read(c)
+			if err != nil {
+				return
+			}
+			_ = w.Send(wire.Frame{N: f.N, Error: f.Do})
+		}
+	})
+	if _, err := p.begin(t.Context(), wire.Frame{Do: wire.DoHello}, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.call(t.Context(), wire.Frame{Do: wire.DoInput}, nil, nil); err == nil || err.Error() != wire.DoInput {
+		t.Errorf("the second answer: %v", err)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.calls) != 0 {
+		t.Errorf("%d requests wait for an answer", len(p.calls))
+	}
+}
+
+// R54: material up to the limit goes along with the launch; beyond it, and what
+// is no file, is archived.
+func TestSmallMaterialGoesWithTheLaunch(t *testing.T) {
+	s := &supervisor{dir: seatdir.Dir{Path: t.TempDir()}}
+	if files, err := s.smallMaterial(); files != nil || err != nil {
+		t.Fatalf("without material: %v %v", files, err)
+	}
+	dir := s.dir.File(seatdir.DirMaterial)
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write := func(name string, n int) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), make([]byte, n), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("key", 10)
+	write("rest", wire.MaxFiles-10)
+	if files, err := s.smallMaterial(); err != nil || len(files) != 2 || len(files["key"]) != 10 {
+		t.Fatalf("at the limit: %d files, %v", len(files), err)
+	}
+	write("key", 11)
+	if files, err := s.smallMaterial(); files != nil || err != nil {
+		t.Fatalf("beyond the limit: %d files, %v", len(files), err)
+	}
+	if err := os.Remove(filepath.Join(dir, "rest")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "deep"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if files, err := s.smallMaterial(); files != nil || err != nil {
+		t.Fatalf("with a directory: %d files, %v", len(files), err)
 	}
 }

@@ -234,7 +234,11 @@ func dial(ctx context.Context, name string) (net.Conn, error) {
 // here on the machine is this seat's and no other may begin in its place.
 func (s *supervisor) equip(ctx context.Context) error {
 	s.given = true
-	if err := s.putMaterial(ctx); err != nil {
+	files, err := s.smallMaterial()
+	if err == nil && files == nil {
+		err = s.putMaterial(ctx)
+	}
+	if err != nil {
 		return err
 	}
 	if r := s.start.Restore; r != nil {
@@ -242,15 +246,48 @@ func (s *supervisor) equip(ctx context.Context) error {
 			return err
 		}
 	}
-	return s.peer.call(ctx, wire.Frame{Do: wire.DoLaunch, Launch: &s.start.Launch}, nil, nil)
+	return s.peer.call(ctx, wire.Frame{Do: wire.DoLaunch, Launch: &s.start.Launch, Files: files}, nil, nil)
+}
+
+// smallMaterial is what can go along with the launch, by name; nil: there is
+// none, or too much for that. An archive of its own costs a guest that has just
+// been loaded a tenth of a second, because it has never run that code before.
+func (s *supervisor) smallMaterial() (map[string][]byte, error) {
+	entries, err := os.ReadDir(s.dir.File(seatdir.DirMaterial))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	files, total := map[string][]byte{}, int64(0)
+	for _, e := range entries {
+		st, err := e.Info()
+		if err != nil {
+			return nil, err
+		}
+		if total += st.Size(); !st.Mode().IsRegular() || total > wire.MaxFiles {
+			return nil, nil
+		}
+		if files[e.Name()], err = os.ReadFile(s.dir.File(seatdir.DirMaterial, e.Name())); err != nil {
+			return nil, err
+		}
+	}
+	return files, err
 }
 
 func (s *supervisor) hello(ctx context.Context) error {
-	entropy := make([]byte, 64)
-	if _, err := rand.Read(entropy); err != nil {
+	f, err := s.greeting()
+	if err != nil {
 		return err
 	}
-	return s.peer.call(ctx, wire.Hello(s.start.Hostname, time.Now(), entropy), nil, nil)
+	return s.peer.call(ctx, f, nil, nil)
+}
+
+// greeting gives a guest its name, the time of now and fresh entropy.
+func (s *supervisor) greeting() (wire.Frame, error) {
+	entropy := make([]byte, 64)
+	if _, err := rand.Read(entropy); err != nil {
+		return wire.Frame{}, err
+	}
+	return wire.Hello(s.start.Hostname, time.Now(), entropy), nil
 }
 
 // putMaterial gives the guest its secrets (R54, R55); they are on no command

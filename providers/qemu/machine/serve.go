@@ -94,9 +94,9 @@ func (s *supervisor) do(r custodian.Request) error {
 	case custodian.AskStatus, custodian.AskAttach, custodian.AskView:
 		return nil
 	case custodian.AskFreeze:
-		return s.acting(func() error { return s.freeze(ctx) })
+		return s.acting(func() error { return s.pause(ctx) })
 	case custodian.AskThaw:
-		return s.acting(func() error { return s.thaw(ctx) })
+		return s.acting(func() error { return s.resume(ctx) })
 	case custodian.AskStop:
 		return s.stop(r.Grace)
 	case custodian.AskDeadline:
@@ -146,6 +146,51 @@ func (s *supervisor) terminal(ctx context.Context, r custodian.Request) error {
 	return s.peer.call(ctx, wire.Frame{Do: wire.DoInput, Data: r.Data}, nil, nil)
 }
 
+// pause stops the machine for a person. Only what may be saved while it stands
+// has to wait for its agent: under emulation, or on a busy host, that takes
+// longer than all the rest. It needs s.act.
+func (s *supervisor) pause(ctx context.Context) error {
+	if s.start.Memory {
+		return s.freeze(ctx)
+	}
+	if s.frozen {
+		return nil
+	}
+	if err := s.mon.Do(ctx, "stop", nil, nil); err != nil {
+		return err
+	}
+	s.setFrozen(true)
+	return nil
+}
+
+// resume lets the machine go on and sends it the time of now. The agent reads
+// that before anything that is asked of it later, so nobody waits for its
+// answer: one that does not come is an agent that answers nothing any more.
+// It needs s.act.
+func (s *supervisor) resume(ctx context.Context) error {
+	if !s.frozen {
+		return nil
+	}
+	if err := s.goOn(ctx); err != nil {
+		return err
+	}
+	hello, err := s.greeting()
+	if err != nil {
+		return err
+	}
+	_, err = s.peer.begin(ctx, hello, nil, nil)
+	return err
+}
+
+// goOn needs s.act.
+func (s *supervisor) goOn(ctx context.Context) error {
+	if err := s.mon.Do(ctx, "cont", nil, nil); err != nil {
+		return err
+	}
+	s.setFrozen(false)
+	return nil
+}
+
 // freeze stops the machine between two frames of its agent, so that what is
 // saved of it later begins with a whole one. It needs s.act.
 func (s *supervisor) freeze(ctx context.Context) error {
@@ -164,15 +209,14 @@ func (s *supervisor) freeze(ctx context.Context) error {
 	return nil
 }
 
-// thaw lets the machine go on, with the time of now. It needs s.act.
+// thaw is resume that waits for the agent. It needs s.act.
 func (s *supervisor) thaw(ctx context.Context) error {
 	if !s.frozen {
 		return nil
 	}
-	if err := s.mon.Do(ctx, "cont", nil, nil); err != nil {
+	if err := s.goOn(ctx); err != nil {
 		return err
 	}
-	s.setFrozen(false)
 	return s.hello(ctx)
 }
 

@@ -36,6 +36,9 @@ type Start struct {
 	Launch      wire.Launch          `json:"launch"`
 	SlotsDir    string               `json:"slotsDir"` // where boots take turns
 	Restore     *Restore             `json:"restore,omitempty"`
+	// Memory says that the machine's memory may be asked for as a checkpoint: it
+	// is then paused between two messages of its agent only.
+	Memory bool `json:"memory,omitempty"`
 	// Golden is where golden states are kept; empty: this start uses none.
 	Golden string `json:"golden,omitempty"`
 }

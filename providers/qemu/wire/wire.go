@@ -13,6 +13,7 @@ import (
 const (
 	MaxFrame = 1 << 20
 	Chunk    = 256 << 10
+	MaxFiles = 256 << 10 // of a launch, together
 )
 
 // What the supervisor asks. Each is answered by frames of the same number; the
@@ -21,7 +22,7 @@ const (
 	DoHello   = "hello"   // Unix, Entropy, Name: sets the clock, stirs the entropy, names the host
 	DoPut     = "put"     // unpacks Data, a tar in chunks, below Path
 	DoGet     = "get"     // answers with a tar of Path in chunks; the seat is stopped meanwhile
-	DoLaunch  = "launch"  // Launch: starts the seat's command on a terminal
+	DoLaunch  = "launch"  // Files, Launch: writes the material, and starts the seat's command on a terminal
 	DoInput   = "input"   // Data: to the terminal
 	DoResize  = "resize"  // Rows, Cols
 	DoSignal  = "signal"  // Signal: to every process of the seat
@@ -52,11 +53,13 @@ type Frame struct {
 	Unix    int64   `json:"unix,omitempty"` // nanoseconds
 	Entropy []byte  `json:"entropy,omitempty"`
 	Launch  *Launch `json:"launch,omitempty"`
-	Rows    uint16  `json:"rows,omitempty"`
-	Cols    uint16  `json:"cols,omitempty"`
-	Signal  int     `json:"signal,omitempty"`
-	Code    int     `json:"code,omitempty"`
-	Version int     `json:"version,omitempty"`
+	// Files are small material that goes along with a launch, by name.
+	Files   map[string][]byte `json:"files,omitempty"`
+	Rows    uint16            `json:"rows,omitempty"`
+	Cols    uint16            `json:"cols,omitempty"`
+	Signal  int               `json:"signal,omitempty"`
+	Code    int               `json:"code,omitempty"`
+	Version int               `json:"version,omitempty"`
 }
 
 // Launch is the seat's command and what it finds.

@@ -12,7 +12,8 @@ import (
 func TestFramesComeBackAsTheyWere(t *testing.T) {
 	want := []Frame{
 		{N: 7, Do: DoPut, Data: bytes.Repeat([]byte{0xff}, Chunk), More: true},
-		{N: 8, Do: DoLaunch, Launch: &Launch{Command: []string{"sh"}, Env: map[string]string{"A": "b"}, Rows: 40}},
+		{N: 8, Do: DoLaunch, Launch: &Launch{Command: []string{"sh"}, Env: map[string]string{"A": "b"}, Rows: 40}, Files: map[string][]byte{"key": {0, 1, 0xff}}},
+		{N: 9, Do: DoLaunch, Launch: &Launch{}, Files: map[string][]byte{"most": bytes.Repeat([]byte{0xff}, MaxFiles)}},
 		{Do: SayExit, Code: 137},
 	}
 	var b bytes.Buffer
