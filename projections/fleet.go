@@ -147,7 +147,7 @@ func (v *Views) Fleet(q Query) Page {
 				page.Next = string(page.Items[limit-1].boundary())
 				return page
 			}
-			page.Items = append(page.Items, RowOf(e.seat, v.space))
+			page.Items = append(page.Items, v.rowOf(e))
 		}
 	}
 	if q.Retired {
@@ -155,6 +155,21 @@ func (v *Views) Fleet(q Query) Page {
 	}
 	return page
 }
+
+// rowOf is the row of an entry. A name whose record can't be read after its
+// lifecycle ended shows that lifecycle, held: it is all that is known.
+func (v *Views) rowOf(e *entry) Row {
+	if e.prev == 0 || !unread(e.seat) {
+		return RowOf(e.seat, v.space)
+	}
+	row := v.retiredRow(e.prev - 1).Row()
+	row.Status, row.Fault = e.seat.Status(), e.seat.Quarantine
+	return row
+}
+
+// unread says that a name is quarantined and nothing of a lifecycle that began
+// since it was last free can be read.
+func unread(s aggregates.Seat) bool { return s.Quarantine != nil && s.Slot.UID == "" }
 
 func (r Row) boundary() events.Boundary { return events.SeatBoundary(r.Owner, r.Alias) }
 
@@ -203,12 +218,12 @@ func SlotOf(s aggregates.Seat) Slot {
 		Environment: s.Environment.ID, Status: s.Status(), ClaimedAt: stamp(s.Slot.ClaimedAt), Reason: s.Slot.Reason, Cleaned: s.Slot.Cleaned, Goal: s.Slot.Goal}
 }
 
-// Slots lists the slots that are held, of one owner or (empty) of all, by
-// owner and name.
+// Slots lists the slots that are held or quarantined, of one owner or (empty)
+// of all, by owner and name.
 func (v *Views) Slots(o events.Owner) []Slot {
 	out := []Slot{}
 	for _, e := range v.live {
-		if e.seat.Slot.Held() && (o == "" || e.seat.Owner == o) {
+		if (e.seat.Slot.Held() || e.seat.Quarantine != nil) && (o == "" || e.seat.Owner == o) {
 			out = append(out, SlotOf(e.seat))
 		}
 	}

@@ -49,7 +49,8 @@ type Head struct {
 }
 
 // Inspect answers for a name that is held, quarantined or was retired; false
-// if nothing ever held it.
+// if nothing ever held it. A name that is quarantined after its lifecycle ended
+// shows that lifecycle, with the fault that names the record.
 func (v *Views) Inspect(o events.Owner, a events.Alias) (Inspection, bool) {
 	past := v.RetiredOf(o, a, 0)
 	s, ok := v.Seat(o, a)
@@ -58,6 +59,11 @@ func (v *Views) Inspect(o events.Owner, a events.Alias) (Inspection, bool) {
 			return Inspection{}, false
 		}
 		return v.inspectRetired(past), true
+	}
+	if unread(s) && len(past) > 0 {
+		out := v.inspectRetired(past)
+		out.Status, out.Slot.Status, out.Fault, out.Boundary = s.Status(), s.Status(), s.Quarantine, s.Sequence
+		return out, true
 	}
 	e := s.Environment
 	out := Inspection{

@@ -3,6 +3,8 @@ package projections_test
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 
 	"berth/aggregates"
@@ -159,6 +161,44 @@ func TestQuarantineIsOfOneBoundary(t *testing.T) {
 		t.Fatal(err)
 	}
 	same(t, "quarantine in a snapshot", loaded, whole)
+}
+
+// A record that can't be read after the name was retired, or before anything
+// of it could be read: what is known is shown, with the error that names it.
+func TestQuarantineShowsWhatIsKnown(t *testing.T) {
+	rs := records(t, sample.Options{Seed: 3, Names: 6, Owners: 1}, 900)
+	v := folded(rs)
+	var last projections.Retired
+	v.EachRetired(func(r projections.Retired) bool {
+		if _, held := v.Seat(r.Owner, r.Alias); !held {
+			last = r
+		}
+		return true
+	})
+	if last.Alias == "" {
+		t.Fatal("no name of the sample is free again")
+	}
+	broken := fault.New(fault.UnsupportedVersion, "event type slot.imagined.v99 is not known")
+	for alias, uid := range map[events.Alias]events.UID{last.Alias: last.UID, "unheard": ""} {
+		at := events.SeatBoundary(last.Owner, alias)
+		bad := v.Sequence() + 1
+		v.Apply(events.Record{Sequence: bad, Boundary: at, Broken: broken})
+		in, ok := v.Inspect(last.Owner, alias)
+		if !ok || in.Status != aggregates.StatusHeld || in.Slot.Status != aggregates.StatusHeld || in.Live || in.Slot.UID != uid || in.Head.UID != uid || in.Boundary != bad {
+			t.Errorf("%s: %+v", alias, in)
+		}
+		if in.Fault == nil || !strings.Contains(in.Fault.Message, fmt.Sprintf("sequence %d of %s", bad, at)) {
+			t.Errorf("%s: the fault does not name the record: %v", alias, in.Fault)
+		}
+		rows := v.Fleet(projections.Query{Status: aggregates.StatusHeld}).Items
+		i := slices.IndexFunc(rows, func(r projections.Row) bool { return r.Alias == alias })
+		if i < 0 || rows[i].UID != uid || rows[i].Fault == nil || rows[i].Status != aggregates.StatusHeld {
+			t.Errorf("%s is not a held row of %+v", alias, rows)
+		}
+		if !slices.ContainsFunc(v.Slots(last.Owner), func(s projections.Slot) bool { return s.Alias == alias }) {
+			t.Errorf("%s is no slot", alias)
+		}
+	}
 }
 
 // A fold that panics is poison of one boundary too.

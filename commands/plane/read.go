@@ -56,7 +56,7 @@ func (p *Plane) slots(_ context.Context, c *call, in commands.SlotsInput) (out c
 				continue
 			}
 			one, ok := v.Inspect(c.owner(), name)
-			if !ok || (one.Slot.Phase == "retired" && !in.IncludeRetired) {
+			if !ok || (one.Slot.Phase == "retired" && one.Status != aggregates.StatusHeld && !in.IncludeRetired) {
 				continue
 			}
 			if len(out.Items) == limit {

@@ -26,7 +26,7 @@ var table = map[int]row{
 	4:  by("sagas.TestLostCreateIsReconciledNotRepeated", "script: story-uncertain-landed"),
 	5:  by("sagas.TestCancelAtEveryPoint", "script: story-cancel-while-uncertain"),
 	6:  by("sagas.TestLateAnswerIsBoundToItsOperation", "providers.TestLateAnswerIsDelivered", "conformance: exclude-is-a-fence", "script: story-late-answer"),
-	8:  by("berth.TestAMissingLogIsRefused", "berth.TestADamagedLogIsRefused", "events/eventlog/checkpoint.TestVerify", "script: story-missing-log"),
+	8:  by("berth.TestAMissingLogIsRefused", "berth.TestADamagedLogIsRefused", "events/eventlog/checkpoint.TestVerify", "script: story-missing-log", "script: story-damaged-files"),
 	9:  by("providers/hosted.TestTransportNeverRepeats", "providers/docker.TestLostAnswersAreUnknown", "providers/fly.TestLostAnswersAreUnknown"),
 	10: by("internal/prove/scenario.TestANameUsedAgainIsANewLife", "conformance: destroyed-stays-destroyed"),
 	12: by("sagas.TestSpawnBeyondItsDeadlineIsUncertain", "internal/prove/bubble.TestReadinessWindow", "script: story-uncertain-landed"),
@@ -56,7 +56,7 @@ var table = map[int]row{
 	38: by("internal/steady.TestClockTellsASkewOnceAndGoesOn", "providers/process/seatdir.TestDeadlineIgnoresTheWallClock", "aggregates.TestForgottenNeverGoesBack"),
 
 	40: by("internal/prove/scenario.TestAFailedPauseOrResumeIsStillRetired", "sagas.TestEveryFaultAtEveryVerbEnds"),
-	41: by("sagas.TestRestartAdoptsWhatRuns", "internal/prove/bubble.TestHerdAtRestart", "script: story-crash-and-adopt", "script: story-attach-restart"),
+	41: by("sagas.TestRestartAdoptsWhatRuns", "internal/prove/bubble.TestHerdAtRestart", "script: story-crash-and-adopt", "script: story-restarts", "script: story-attach-restart"),
 	42: by("internal/prove/scenario.TestAFailedDestroyKeepsTheRecord", "sagas.TestEveryFaultAtEveryVerbEnds"),
 	43: {open: noReplace},
 	45: by("sagas.TestLogFailuresLoseNothing", "script: story-full-log"),
