@@ -52,6 +52,7 @@ type Manager struct {
 	log      *stream.Log
 	profile  Durability
 	drivers  *providers.Registry
+	bearers  map[string]events.BearerSource // by provider (R43)
 	runner   *projections.Runner
 	shelf    *sagas.Shelf
 	engine   *sagas.Engine
@@ -189,7 +190,10 @@ func (m *Manager) openDrivers(context.Context) error {
 	if err != nil {
 		return err
 	}
-	m.drivers, err = providers.NewRegistry(bundles...)
+	if m.drivers, err = providers.NewRegistry(bundles...); err != nil {
+		return err
+	}
+	m.bearers, err = bearers(m.opts.BearerSources, m.drivers)
 	return err
 }
 

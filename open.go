@@ -203,6 +203,7 @@ func (m *Manager) openEngine() error {
 		Log: m.commits(), Shelf: m.shelf, Drivers: m.drivers, Self: m.writer, Caller: m.dir.Identity.Caller, IDs: m.ids,
 		Now: m.clock.Now, Jitter: rand.Float64, MaterialDir: m.dir.File(materialDir), ExportsDir: m.dir.File(exportsDir),
 		Logger: m.logger, CheckEpoch: m.fence.Check, Continue: m.plane.Continue, About: m.goalsAbout, Hook: m.opts.Hook,
+		Bearers: m.bearers,
 	})
 	return nil
 }

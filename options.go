@@ -43,6 +43,10 @@ type Options struct {
 	// Hosted are providers on other machines, each as hosted.ParseSpec reads it:
 	// name=https://HOST:PORT,ca=FILE,cert=FILE,key=FILE or ...,bearer=FILE.
 	Hosted []string
+	// BearerSources say where the guests of a provider fetch bearers, each as
+	// PROVIDER=socket:/PATH or PROVIDER=https://HOST[:PORT][/PATH], one for a
+	// provider (R43). The source is bound with the credential of each launch.
+	BearerSources []string
 	// Labels are the operator's words on this instance, which a spawn may ask
 	// for; at most MaxLabels.
 	Labels map[string]string

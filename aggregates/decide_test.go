@@ -164,7 +164,7 @@ func TestRetire(t *testing.T) {
 		if es, err := l.Retire("", "again", 0); err != nil || len(es) != 0 {
 			t.Errorf("%s: retiring again: %v, %v", name, es, err)
 		}
-		if _, err := l.Head.Mint("cred-9", "U9", nil); fault.CodeOf(err) != fault.FailedPrecondition {
+		if _, err := l.Head.Mint("cred-9", "U9", nil, nil); fault.CodeOf(err) != fault.FailedPrecondition {
 			t.Errorf("%s: minted behind the barrier: %v", name, err)
 		}
 		if _, err := l.Release(); fault.CodeOf(err) != fault.FailedPrecondition {

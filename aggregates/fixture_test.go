@@ -80,7 +80,7 @@ func reserved(t testing.TB) *life {
 func running(t testing.TB) *life {
 	l := reserved(t)
 	l.do(l.Head.Open("activation-0000001"))
-	l.do(l.Head.Mint("cred-1", "U1", nil))
+	l.do(l.Head.Mint("cred-1", "U1", nil, nil))
 	l.do(l.Head.Release("cred-1"))
 	return l.call("operation-provision", events.VerbProvision, seen(events.StateCreating)).
 		call("operation-start-001", events.VerbStart, seen(events.StateRunning)).

@@ -59,7 +59,7 @@ func TestNoExtensionBeyondTheAcceptedDeadline(t *testing.T) {
 func TestNoReleaseOfAnEarlierGeneration(t *testing.T) {
 	l := reserved(t)
 	l.do(l.Head.Open("activation-0000001"))
-	l.do(l.Head.Mint("cred-1", "U1", nil))
+	l.do(l.Head.Mint("cred-1", "U1", nil, nil))
 	l.add(events.GateFrozen{UID: uid1, Operation: op1, Kind: "registration"})
 	l.do(l.Head.Open(op1))
 	if _, err := l.Head.Release("cred-1"); fault.CodeOf(err) != fault.Expired {

@@ -171,7 +171,7 @@ func decision(t *rapid.T) (string, func(aggregates.Seat) ([]events.Event, error)
 		},
 		"take-over": func(s aggregates.Seat) ([]events.Event, error) { return s.TakeOver(inst, epoch) },
 		"open":      func(s aggregates.Seat) ([]events.Event, error) { return s.Head.Open(s.Head.Gate.Operation) },
-		"mint":      func(s aggregates.Seat) ([]events.Event, error) { return s.Head.Mint(cred, "U1", nil) },
+		"mint":      func(s aggregates.Seat) ([]events.Event, error) { return s.Head.Mint(cred, "U1", nil, nil) },
 		"credential": func(s aggregates.Seat) ([]events.Event, error) {
 			return s.Head.Release(cred)
 		},

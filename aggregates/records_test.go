@@ -38,12 +38,12 @@ func TestHeadDecisions(t *testing.T) {
 	}
 	advanced := h.Apply(events.HeadEpochAdvanced{UID: uid1, Operation: op1, Epoch: 2})
 	for name, c := range map[string]struct{ got, want fault.Code }{
-		"mint the same again":                  {code(h.Mint("cred-1", "U1", nil)), "nothing"},
-		"mint a used id for another":           {code(h.Mint("cred-1", "U9", nil)), fault.Conflict},
-		"mint a revoked id again":              {code(revoked.Mint("cred-1", "U1", nil)), fault.Conflict},
-		"R52 mint before issuance is admitted": {code(frozen.Mint("c", "U", nil)), fault.FailedPrecondition},
-		"mint while retiring":                  {code(retiringHead.Mint("c", "U", nil)), fault.FailedPrecondition},
-		"mint beyond the ledger":               {code(full.Mint("c", "U", nil)), fault.ResourceExhausted},
+		"mint the same again":                  {code(h.Mint("cred-1", "U1", nil, nil)), "nothing"},
+		"mint a used id for another":           {code(h.Mint("cred-1", "U9", nil, nil)), fault.Conflict},
+		"mint a revoked id again":              {code(revoked.Mint("cred-1", "U1", nil, nil)), fault.Conflict},
+		"R52 mint before issuance is admitted": {code(frozen.Mint("c", "U", nil, nil)), fault.FailedPrecondition},
+		"mint while retiring":                  {code(retiringHead.Mint("c", "U", nil, nil)), fault.FailedPrecondition},
+		"mint beyond the ledger":               {code(full.Mint("c", "U", nil, nil)), fault.ResourceExhausted},
 		"release the current one":              {code(h.Release("cred-1")), "nothing"},
 		"2.2 release another":                  {code(two.Release("cred-2")), fault.PermissionDenied},
 		"release a revoked one":                {code(revoked.Release("cred-1")), fault.Expired},

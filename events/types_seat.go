@@ -100,6 +100,9 @@ type CredentialMinted struct {
 	Holder     string       `json:"holder"` // public nkey
 	Generation uint64       `json:"generation"`
 	ExpiresAt  *time.Time   `json:"expiresAt,omitempty"`
+	// BearerSource is bound with the credential here and never changed for it
+	// (R45-R47); null: nobody gives bearers.
+	BearerSource *BearerSource `json:"bearerSource,omitempty"`
 }
 
 // CredentialReleased makes a minted credential the current one.

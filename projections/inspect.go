@@ -46,6 +46,8 @@ type Head struct {
 	Kind        string             `json:"kind,omitempty"`      // of what froze the gate
 	Operation   events.OperationID `json:"operation,omitempty"` // that froze it
 	Credentials int                `json:"credentials"`         // not revoked
+	// BearerSource is where the guest of this launch fetches bearers (R43); absent: nowhere.
+	BearerSource *events.BearerSource `json:"bearerSource,omitempty"`
 }
 
 // Inspect answers for a name that is held, quarantined or was retired; false
@@ -111,6 +113,7 @@ func headOf(s head.State) Head {
 	for _, c := range s.Ledger {
 		if !c.Revoked {
 			out.Credentials++
+			out.BearerSource = c.Source
 		}
 	}
 	return out

@@ -36,6 +36,9 @@ var phrases = map[string]func(events.Event) string{
 	events.TypeGateFrozen:  phrase(func(e events.GateFrozen) string { return "issuance of credentials frozen: " + e.Kind }),
 	events.TypeGateRetired: phrase(func(events.GateRetired) string { return "issuance of credentials ended for ever" }),
 	events.TypeCredentialMinted: phrase(func(e events.CredentialMinted) string {
+		if e.BearerSource != nil {
+			return "credential " + string(e.Credential) + " minted, bound with a bearer source of kind " + string(e.BearerSource.Kind)
+		}
 		return "credential " + string(e.Credential) + " minted"
 	}),
 	events.TypeCredentialReleased: phrase(func(e events.CredentialReleased) string {

@@ -23,6 +23,7 @@ type Late func(op Operation, out Outcome)
 //     call goes on, and if an answer still comes, late gets it (may be nil)
 //   - an answer that breaks the contract is unknown, and its text is dropped
 //   - text in failures is scrubbed, and material is cut out of it
+//   - material that is not of this launch is refused before the driver sees it
 //
 // A ctx that has ended already gives unknown as well, without calling: only
 // reconciliation can tell, and a later attempt of the same id may land.
@@ -30,6 +31,9 @@ func Call(ctx context.Context, d Driver, op Operation, late Late) Outcome {
 	d = Raw(d)
 	if ctx.Err() != nil {
 		return gaveUp(ctx, d, op)
+	}
+	if err := checkLaunch(d, op); err != nil {
+		return RefusedWith(ScrubFault(fault.From(err), op.Material))
 	}
 	answer := make(chan Outcome, 1)
 	var abandoned atomic.Bool

@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/nats-io/nkeys"
+
 	"berth/events"
 	"berth/events/fault"
 )
@@ -67,14 +69,26 @@ func (s *stub) ReadFile(context.Context, events.EnvironmentID, string, string, i
 }
 func (s *stub) Close() error { return s.err }
 
-const canary = "canary-5up3r-53cr3t"
+// canary is a credential that must not be seen: the seed of holder.
+var canary, holder = func() (string, string) {
+	kp, err := nkeys.CreateUser()
+	if err != nil {
+		panic(err)
+	}
+	seed, _ := kp.Seed()
+	public, _ := kp.PublicKey()
+	return string(seed), public
+}()
 
 func someFacts() events.Facts {
 	return events.Facts{Ref: "ref", State: events.StateRunning, ObservedAt: time.Unix(1, 0)}
 }
 
 func someOp(v events.Verb) Operation {
-	return Operation{ID: "operation-00000001", Environment: "env", Verb: v, Material: Material{"agent-credential": []byte(canary)}}
+	op := Operation{ID: "operation-00000001", Environment: "env", Verb: v}
+	op.Material, _ = Launch(op.Plan, events.LaunchRequest{Environment: op.Environment, UID: "abcdefghijklmnopqrstuvwxyz", Generation: 1,
+		Credential: events.CredentialDescriptor{ID: "c1", Holder: holder}}, []byte(canary))
+	return op
 }
 
 // TestCallBelievesNobody: whatever a driver does, the answer is one that can

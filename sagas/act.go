@@ -2,6 +2,7 @@ package sagas
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"berth/aggregates"
@@ -221,6 +222,9 @@ func (e *Engine) probe(ctx context.Context, p providers.Entry, missing error, s 
 	if err == nil {
 		pre, err = p.Driver.Preflight(ctx, plan)
 	}
+	if source, ok := e.o.Bearers[plan.Provider]; ok && err == nil {
+		pre.Checks = append(slices.Clip(pre.Checks), bearerCheck(p.Driver, plan, source))
+	}
 	return func(t *turn, s aggregates.Seat) []events.Event {
 		if !s.Environment.ProbedAt.IsZero() || s.Environment.Refusal != nil || !s.Slot.Held() {
 			return nil
@@ -236,6 +240,17 @@ func (e *Engine) probe(ctx context.Context, p providers.Entry, missing error, s 
 		}
 		return nil
 	}
+}
+
+// bearerCheck is the line of a preflight about the manager's own bearer source:
+// one that the guest could not reach refuses the life before anything is
+// reserved (R51).
+func bearerCheck(d providers.Driver, plan events.Plan, source events.BearerSource) events.Check {
+	c := events.Check{Name: "bearer-source", OK: true, Detail: string(source.Kind)}
+	if err := providers.ExposeBearer(d, plan, source); err != nil {
+		c.OK, c.Detail = false, fault.From(err).Message
+	}
+	return c
 }
 
 // final says that asking the same again gives the same refusal.

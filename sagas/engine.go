@@ -46,10 +46,13 @@ type Options struct {
 	// directory of mode 0700 each; ExportsDir the files that were accepted, each
 	// named by its operation id.
 	MaterialDir, ExportsDir string
-	Workers                 int           // decisions at a time
-	PerProvider             int           // calls to one provider at a time
-	Poll                    time.Duration // between looks at what no Watcher watches
-	Logger                  *slog.Logger
+	// Bearers are the sources of bearers by provider: the one of the provider
+	// that a life is at is bound with its credential (R45). Without one there is none.
+	Bearers     map[string]events.BearerSource
+	Workers     int           // decisions at a time
+	PerProvider int           // calls to one provider at a time
+	Poll        time.Duration // between looks at what no Watcher watches
+	Logger      *slog.Logger
 	// CheckEpoch refuses when this epoch is no longer known to be current; it
 	// is asked before every intent (decision 1). Nil: never refuses.
 	CheckEpoch func(ctx context.Context) error

@@ -61,6 +61,8 @@ type Try struct {
 type Minted struct {
 	ID     events.CredentialID
 	Holder string // public nkey
+	// Source is where its guest gets bearers, bound with it (R46); nil: none.
+	Source *events.BearerSource
 }
 
 // View is everything that a decision depends on, as values.

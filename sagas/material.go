@@ -14,12 +14,14 @@ import (
 )
 
 // Purpose is the name under which a driver gets the seat's credential (R53).
-const Purpose = "agent-credential"
+const Purpose = providers.MaterialCredential
 
 // mint makes a credential and stages its bytes (R52, R54): the file, and the
 // names that lead to it, are synced before the ledger row that names it is
-// appended. One whose row never came is removed with its lifecycle.
-func (e *Engine) mint(uid events.UID) (Minted, error) {
+// appended. One whose row never came is removed with its lifecycle. The bearer
+// source is chosen here, after preflight and reservation and before anything is
+// staged for the provider (R45).
+func (e *Engine) mint(uid events.UID, provider string) (Minted, error) {
 	kp, err := nkeys.CreateUser()
 	if err != nil {
 		return Minted{}, fault.New(fault.Internal, "a credential could not be made: %s", err)
@@ -38,15 +40,21 @@ func (e *Engine) mint(uid events.UID) (Minted, error) {
 	if err := durable.Create(filepath.Join(e.o.MaterialDir, string(uid)), string(id), seed); err != nil {
 		return Minted{}, stagingFault(err)
 	}
-	return Minted{ID: id, Holder: public}, nil
+	m := Minted{ID: id, Holder: public}
+	if s, ok := e.o.Bearers[provider]; ok {
+		m.Source = &s
+	}
+	return m, nil
 }
 
 func stagingFault(err error) error {
 	return fault.New(fault.Unavailable, "the credential can't be staged: %s", err).WithOutcome(fault.NotExecuted)
 }
 
-// material is what a verb hands to the guest (R56). A ledger row whose bytes
-// are gone is refused: the guest could never prove who it is.
+// material is what a verb hands to the guest (R56): the credential, and the
+// request that binds it to the environment and to the source that its ledger
+// row has, whatever the manager is told since (R46, R47). A ledger row whose
+// bytes are gone is refused: the guest could never prove who it is.
 func (e *Engine) material(v events.Verb, s aggregates.Seat) (providers.Material, error) {
 	if v != events.VerbProvision && v != events.VerbStart || len(s.Head.Ledger) == 0 {
 		return nil, nil
@@ -57,7 +65,11 @@ func (e *Engine) material(v events.Verb, s aggregates.Seat) (providers.Material,
 		return nil, fault.New(fault.FailedPrecondition, "the staged credential %s of %s can't be read", c.ID, s.Alias).
 			WithHint("spawn it again; `berth doctor` checks the data directory")
 	}
-	return providers.Material{Purpose: b}, nil
+	return providers.Launch(s.Environment.Plan, events.LaunchRequest{
+		Environment: s.Environment.ID, UID: s.Head.UID, Generation: c.Generation,
+		Credential:     events.CredentialDescriptor{ID: c.ID, Holder: c.Holder},
+		Authentication: events.LaunchAuthentication{BearerSource: c.Source},
+	}, b)
 }
 
 // clean removes what this host keeps for a lifecycle.

@@ -128,7 +128,7 @@ func provision(v View) Action {
 		s = s.With(events.Meta{}, open...)
 	}
 	if v.Minted.ID != "" && len(s.Head.Ledger) == 0 {
-		mint, err := s.Head.Mint(v.Minted.ID, v.Minted.Holder, nil)
+		mint, err := s.Head.Mint(v.Minted.ID, v.Minted.Holder, nil, v.Minted.Source)
 		if err != nil {
 			return rest(v)
 		}

@@ -132,7 +132,7 @@ func (t *turn) follow(a *Action, s aggregates.Seat, pending bool) ([]events.Even
 	case Append:
 		return a.Events, true
 	case Mint:
-		m, err := t.e.mint(s.Slot.UID)
+		m, err := t.e.mint(s.Slot.UID, s.Environment.Plan.Provider)
 		if err != nil {
 			return nil, t.delay(a, err)
 		}

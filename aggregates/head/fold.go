@@ -119,7 +119,7 @@ func (s *State) take(e events.Event) {
 	case events.HeadEpochAdvanced:
 		s.Epoch, s.Current, s.LastTakeOver = e.Epoch, "", e.Operation
 	case events.CredentialMinted:
-		s.Ledger = append(slices.Clip(s.Ledger), Credential{ID: e.Credential, Holder: e.Holder, Generation: e.Generation, ExpiresAt: e.ExpiresAt})
+		s.Ledger = append(slices.Clip(s.Ledger), Credential{ID: e.Credential, Holder: e.Holder, Generation: e.Generation, ExpiresAt: e.ExpiresAt, Source: e.BearerSource})
 	case events.CredentialReleased:
 		s.Current = e.Credential
 	case events.CredentialRevoked:

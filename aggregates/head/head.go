@@ -99,6 +99,7 @@ type Credential struct {
 	Holder     string
 	Generation uint64
 	ExpiresAt  *time.Time
+	Source     *events.BearerSource // bound with it (R46); nil: none
 	Revoked    bool
 }
 
@@ -140,8 +141,14 @@ func (s State) Open(op events.OperationID) ([]events.Event, error) {
 	return []events.Event{events.GateOpened{UID: s.UID, Operation: op, Generation: s.Gate.Generation + 1}}, nil
 }
 
-// Mint writes the ledger row of a credential, before its bytes leave (R52).
-func (s State) Mint(id events.CredentialID, holder string, expires *time.Time) ([]events.Event, error) {
+// Mint writes the ledger row of a credential, before its bytes leave (R52),
+// and binds the bearer source with it (R46); nil is none.
+func (s State) Mint(id events.CredentialID, holder string, expires *time.Time, source *events.BearerSource) ([]events.Event, error) {
+	if source != nil {
+		if err := source.Check(); err != nil {
+			return nil, err
+		}
+	}
 	if s.Phase != Active || s.Gate.Phase != GateOpen {
 		return nil, s.blocked()
 	}
@@ -154,7 +161,7 @@ func (s State) Mint(id events.CredentialID, holder string, expires *time.Time) (
 	if len(s.Ledger) >= MaxCredentials {
 		return nil, fault.New(fault.ResourceExhausted, "this lifecycle has %d credentials, which is the limit", MaxCredentials)
 	}
-	return []events.Event{events.CredentialMinted{UID: s.UID, Credential: id, Holder: holder, Generation: s.Gate.Generation, ExpiresAt: expires}}, nil
+	return []events.Event{events.CredentialMinted{UID: s.UID, Credential: id, Holder: holder, Generation: s.Gate.Generation, ExpiresAt: expires, BearerSource: source}}, nil
 }
 
 // Credential is the ledger row of that id.

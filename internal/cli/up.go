@@ -21,7 +21,7 @@ const maxLogBytes = int64(1) << 50
 
 type upFlags struct {
 	listen, http, durability, nats, drill, docker, fly, accept, maxBytes, level string
-	hosted, labels                                                              []string
+	hosted, bearers, labels                                                     []string
 	initSpace                                                                   bool
 	maxSeats                                                                    int
 }
@@ -52,6 +52,7 @@ second signal ends it at once. Started again, it takes up what it finds.`,
 	fl.Lookup("docker").NoOptDefVal = docker.DefaultSocket
 	fl.StringVar(&f.fly, "fly", "", "also register a Fly app: app=NAME,token-file=PATH and optionally region, slots, cpus, memory-mib")
 	fl.StringArrayVar(&f.hosted, "hosted", nil, "also register a provider on another machine: name=https://HOST:PORT,ca=FILE,cert=FILE,key=FILE or ...,bearer=FILE; may be repeated")
+	fl.StringArrayVar(&f.bearers, "bearer-source", nil, "where the seats of a provider fetch bearers: PROVIDER=socket:/PATH or PROVIDER=https://HOST[:PORT][/PATH]; may be repeated")
 	fl.StringArrayVar(&f.labels, "host-label", nil, "NAME=VALUE that a spawn may ask for with --needs-label; may be repeated")
 	fl.StringVar(&f.maxBytes, "max-bytes", "", "the most that the log takes on disk, such as 10GiB; a full log has room again after a start with more")
 	fl.IntVar(&f.maxSeats, "max-seats", 0, "the most names that this instance holds at a time; no limit of its own if absent")
@@ -68,7 +69,7 @@ func (a *app) upOptions(f upFlags) (berth.Options, error) {
 	}
 	o := berth.Options{
 		DataDir: dir, Listen: f.listen, HTTP: f.http, Durability: berth.Durability(f.durability), NATS: f.nats,
-		Credentials: a.creds, Drill: f.drill, Docker: f.docker, Fly: f.fly, Hosted: f.hosted, InitSpace: f.initSpace, AcceptHistoryLoss: f.accept, Version: ReadBuild().Version, Hook: a.Hook,
+		Credentials: a.creds, Drill: f.drill, Docker: f.docker, Fly: f.fly, Hosted: f.hosted, BearerSources: f.bearers, InitSpace: f.initSpace, AcceptHistoryLoss: f.accept, Version: ReadBuild().Version, Hook: a.Hook,
 	}
 	if o.Labels, err = pairs("--host-label", f.labels); err != nil {
 		return o, err

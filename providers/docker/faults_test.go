@@ -12,6 +12,7 @@ import (
 	"berth/events/fault"
 	"berth/providers"
 	"berth/providers/adapter"
+	"berth/providers/providertest"
 )
 
 // bench is one environment over a scripted engine.
@@ -350,11 +351,14 @@ func TestTornCaptureIsNoCheckpoint(t *testing.T) {
 // TestMaterialIsNowhereButInside (R54, R55, scenario 65): not in the create
 // request and not in the journal.
 func TestMaterialIsNowhereButInside(t *testing.T) {
-	const canary = "canary-docker-secret"
 	b := newBench(t)
 	b.want(b.op(events.VerbReserve), providers.Done)
 	op := b.op(events.VerbProvision)
-	op.Material = providers.Material{"agent-credential": []byte(canary)}
+	var err error
+	if op.Material, err = providertest.Launch(op, &events.BearerSource{Kind: events.BearerHTTPS, URL: "https://authority.example"}); err != nil {
+		t.Fatal(err)
+	}
+	canary := string(op.Material[providers.MaterialCredential])
 	b.want(op, providers.Done)
 	b.f.set(func() {
 		for _, c := range b.f.byID {
@@ -364,6 +368,9 @@ func TestMaterialIsNowhereButInside(t *testing.T) {
 			if string(c.Files[MaterialDir+"/agent-credential"]) != canary {
 				t.Error("it was not staged")
 			}
+			if !strings.Contains(string(c.Files[MaterialDir+"/launch-request"]), `"url":"https://authority.example"`) {
+				t.Error("the bearer source was not staged with it (R46)")
+			}
 		}
 	})
 	if raw, err := json.Marshal(b.record()); err != nil || strings.Contains(string(raw), canary) {
@@ -371,7 +378,26 @@ func TestMaterialIsNowhereButInside(t *testing.T) {
 	}
 	op = b.op(events.VerbProvision)
 	op.Material = providers.Material{"../../etc/passwd": []byte(canary)}
-	b.want(op, providers.Refused)
+	if out := b.raw.Do(t.Context(), op); out.Kind != providers.Refused {
+		t.Errorf("a piece that is no plain name: %s", out.Kind)
+	}
+}
+
+// R51: a container reaches https sources on the engine's bridge, and no others.
+func TestSourcesThatAContainerReaches(t *testing.T) {
+	d, none := newBench(t).d, "none"
+	https := events.BearerSource{Kind: events.BearerHTTPS, URL: "https://authority.example"}
+	if err := providers.ExposeBearer(d, events.Plan{}, https); err != nil {
+		t.Error(err)
+	}
+	for name, err := range map[string]error{
+		"no network": providers.ExposeBearer(d, events.Plan{Network: &none}, https),
+		"a socket":   providers.ExposeBearer(d, events.Plan{}, events.BearerSource{Kind: events.BearerSocket, Path: "/run/x"}),
+	} {
+		if fault.CodeOf(err) != fault.FailedPrecondition {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 }
 
 func (b *bench) record() any {

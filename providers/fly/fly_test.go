@@ -276,14 +276,29 @@ func TestWaitsAreAskedAgain(t *testing.T) {
 	}
 }
 
+// R51: a machine in the cloud reaches an https source and no socket of this host.
+func TestSourcesThatAMachineReaches(t *testing.T) {
+	d := newBench(t).d
+	if err := providers.ExposeBearer(d, events.Plan{}, events.BearerSource{Kind: events.BearerHTTPS, URL: "https://authority.example"}); err != nil {
+		t.Error(err)
+	}
+	if err := providers.ExposeBearer(d, events.Plan{}, events.BearerSource{Kind: events.BearerSocket, Path: "/run/x"}); fault.CodeOf(err) != fault.FailedPrecondition {
+		t.Errorf("a socket: %v", err)
+	}
+}
+
 // TestGateHoldsTheSeat (R54-R56): the material goes in by one exec before the
 // seat begins; a start whose exec was lost is settled by the gate.
 func TestGateHoldsTheSeat(t *testing.T) {
-	const canary = "canary-fly-secret"
 	b := newBench(t)
 	b.before(events.VerbStart)
 	op := b.op(events.VerbStart)
-	op.Material = providers.Material{"agent-credential": []byte(canary)}
+	material, err := providertest.Launch(op, &events.BearerSource{Kind: events.BearerHTTPS, URL: "https://authority.example"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	canary := string(material[providers.MaterialCredential])
+	op.Material = material
 	b.f.will("POST exec", cutBefore)
 	b.want(op, providers.Unknown)
 	op.Material = nil
@@ -302,7 +317,7 @@ func TestGateHoldsTheSeat(t *testing.T) {
 		t.Errorf("a start whose machine has ended: %+v", f)
 	}
 	op = b.op(events.VerbStart)
-	op.Material = providers.Material{"agent-credential": []byte(canary)}
+	op.Material = material
 	b.f.will("POST exec", cutAfter)
 	b.want(op, providers.Unknown)
 	if f := b.d.Reconcile(t.Context(), op); f.Verdict != providers.Landed || f.Facts.State != events.StateRunning {

@@ -23,6 +23,7 @@ import (
 	"berth/providers/hosted"
 	"berth/providers/hosted/server"
 	"berth/providers/hosted/wire"
+	"berth/providers/providertest"
 )
 
 // TestOnlyTLS13 (R85, blueprint section 7): neither side speaks anything older.
@@ -238,11 +239,37 @@ func TestRequestsAreBounded(t *testing.T) {
 	}
 }
 
+// R51: a guest on another machine reaches no socket of this one; what it can
+// reach of https, the provider there decides, and the launch is refused by it.
+func TestSourcesOfAnotherMachine(t *testing.T) {
+	t.Parallel()
+	driver := &stub{}
+	e := serve(t, server.Config{Driver: driver, Log: memory.New(), BearerFile: filepath.Join(certs, devca.Bearer)})
+	defer e.stop()
+	d := client(t, hosted.Config{Name: "far", URL: "https://" + e.addr, CAFile: filepath.Join(certs, devca.CA), BearerFile: filepath.Join(certs, devca.Bearer)})
+	defer d.Close()
+	for _, source := range []events.BearerSource{{Kind: events.BearerSocket, Path: "/run/x"}, {Kind: events.BearerHTTPS, URL: "https://authority.example"}} {
+		op := operation(newEnvironment(), events.VerbStart, "ref")
+		var err error
+		if op.Material, err = providertest.Launch(op, &source); err != nil {
+			t.Fatal(err)
+		}
+		err = providers.ExposeBearer(d, op.Plan, source)
+		if (err == nil) != (source.Kind == events.BearerHTTPS) {
+			t.Errorf("%s: %v", source.Kind, err)
+		}
+		// Not even a client that does not ask gets it past the server.
+		out := d.Do(within(t), op)
+		if out.Kind != providers.Refused || !strings.Contains(out.Fault.Message, "R51") || driver.did.Load() != 0 {
+			t.Errorf("%s: %s %v, the driver was called %d times", source.Kind, out.Kind, out.Fault, driver.did.Load())
+		}
+	}
+}
+
 // TestSecretsStayInside (R55, scenario 65): material and bearer are in no
 // failure, no finding and no file, even if the provider repeats them.
 func TestSecretsStayInside(t *testing.T) {
 	t.Parallel()
-	const canary = "canary-5up3r-53cr3t-b3rth"
 	bearer := filepath.Join(certs, devca.Bearer)
 	token, err := os.ReadFile(bearer)
 	if err != nil {
@@ -250,7 +277,8 @@ func TestSecretsStayInside(t *testing.T) {
 	}
 	secret := strings.TrimSpace(string(token))
 	journal := memory.New()
-	driver := &stub{say: canary}
+	hidden := []string{secret}
+	driver := &stub{}
 	e := serve(t, server.Config{Driver: driver, Log: journal, BearerFile: bearer})
 	defer e.stop()
 	var seen []any
@@ -258,10 +286,15 @@ func TestSecretsStayInside(t *testing.T) {
 		for _, lose := range []bool{false, true} {
 			driver.lose.Store(lose)
 			op := operation(newEnvironment(), events.VerbStart, "ref")
-			op.Material = providers.Material{"agent-credential": []byte(canary)}
+			var err error
+			if op.Material, err = providertest.Launch(op, nil); err != nil {
+				t.Fatal(err)
+			}
+			driver.say = string(op.Material[providers.MaterialCredential])
+			hidden = append(hidden, driver.say)
 			seen = append(seen, providers.Guard(d).Do(within(t), op))
 			seen = append(seen, fmt.Sprintf("%v %+v %#v", wire.Of(op), wire.Of(op), wire.Of(op)))
-			_, err := d.List(within(t))
+			_, err = d.List(within(t))
 			seen = append(seen, fmt.Sprint(err))
 		}
 	}
@@ -283,7 +316,7 @@ func TestSecretsStayInside(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range []string{canary, secret} {
+	for _, s := range hidden {
 		if strings.Contains(string(all)+fmt.Sprintf("%+v", seen), s) {
 			t.Errorf("%q was seen in %s", s, all)
 		}
@@ -293,8 +326,10 @@ func TestSecretsStayInside(t *testing.T) {
 		t.Fatalf("%d records: %v", last, err)
 	}
 	for n := uint64(1); n <= last; n++ {
-		if b := journal.Body(n); bytes.Contains(b, []byte(canary)) || bytes.Contains(b, []byte(secret)) {
-			t.Errorf("record %d holds a secret: %s", n, b)
+		for _, s := range hidden {
+			if b := journal.Body(n); bytes.Contains(b, []byte(s)) {
+				t.Errorf("record %d holds a secret: %s", n, b)
+			}
 		}
 	}
 }

@@ -84,6 +84,9 @@ func (d *Driver) startOf(ctx context.Context, c *seat.Call) (any, error) {
 	if s.Seat.Material {
 		s.Seat.Env["BERTH_MATERIAL"] = material
 	}
+	if s.Seat.Socket, err = socketOf(c); err != nil {
+		return nil, err
+	}
 	if ch.limited {
 		s.Group = cgroup.Group{Layout: d.probeHost(ctx).Groups, Name: "berth-" + string(c.Op.Environment)}
 		s.Limits = limitsOf(p.Resources)

@@ -164,9 +164,13 @@ func logsByOffset(b *bench) {
 // materialInside puts a canary into the material and looks for it in
 // everything that the driver answers.
 func materialInside(b *bench) {
-	const canary = "canary-5up3r-53cr3t-b3rth"
 	d := providers.Raw(b.d) // the guard would cut it out
 	s := b.seat()
+	material, err := Launch(s.op(events.VerbStart, events.Arguments{}), nil)
+	if err != nil {
+		b.Fatalf("a credential could not be made: %v", err)
+	}
+	canary := string(material[providers.MaterialCredential])
 	see := func(what string, v any) {
 		raw, err := json.Marshal(v)
 		if err != nil {
@@ -178,7 +182,7 @@ func materialInside(b *bench) {
 	}
 	for _, v := range []events.Verb{events.VerbReserve, events.VerbProvision, events.VerbStart, "teleport"} {
 		op := s.op(v, events.Arguments{})
-		op.Material = providers.Material{"agent-credential": []byte(canary)}
+		op.Material = material
 		out := d.Do(b.ctx, op)
 		if v == events.VerbReserve && out.Kind != providers.Refused {
 			s.ref, b.made = out.Facts.Ref, append(b.made, s)

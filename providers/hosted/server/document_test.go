@@ -19,6 +19,7 @@ import (
 	"berth/providers"
 	"berth/providers/drill"
 	"berth/providers/hosted/wire"
+	"berth/providers/providertest"
 )
 
 // TestDocumentAndRoutesAgree: what is served is what the document says, and
@@ -130,7 +131,12 @@ func (l *life) do(v events.Verb, a events.Arguments, expires time.Time) {
 	l.Helper()
 	l.n++
 	op := wire.Operation{ID: events.OperationID(fmt.Sprintf("operation-%08d", l.n)), Environment: l.id, Alias: "demo", Verb: v, Arguments: a, Plan: l.plan(),
-		Ref: l.ref, Writer: events.Writer{Instance: "abcdefghijklmnopqrstuvwxyz", Epoch: 1}, Expires: &expires, Material: wire.Material{"agent-credential": []byte("x")}}
+		Ref: l.ref, Writer: events.Writer{Instance: "abcdefghijklmnopqrstuvwxyz", Epoch: 1}, Expires: &expires}
+	material, err := providertest.Launch(op.Operation(), nil)
+	if err != nil {
+		l.Fatal(err)
+	}
+	op.Material = wire.Material(material)
 	var out wire.Outcome
 	if err := json.Unmarshal(l.call(wire.OperationPath(v), "Operation", "Outcome", op), &out); err != nil || out.Outcome != providers.Done {
 		l.Fatalf("%s: %+v %v", v, out, err)

@@ -30,6 +30,7 @@ type Seat struct {
 	Command  []string          `json:"command"`
 	Env      map[string]string `json:"env"`
 	Material bool              `json:"material,omitempty"`
+	Socket   string            `json:"socket,omitempty"` // of the host, that the seat sees at the same path; empty: none
 }
 
 // Ident says who holds the seat, and who the seat is.

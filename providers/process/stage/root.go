@@ -36,7 +36,7 @@ func buildRoot(s seatdir.Seat) error {
 		return fmt.Errorf("separating mounts: %w", err)
 	}
 	root := seatdir.DirRoot
-	steps := []func(string, seatdir.Seat) error{hostTree, freezeTree, devices, memoryFiles, homeAndMaterial, nameService, hide}
+	steps := []func(string, seatdir.Seat) error{hostTree, freezeTree, devices, memoryFiles, homeAndMaterial, socket, nameService, hide}
 	if s.Image != "" {
 		steps[0] = imageTree
 	}
@@ -197,6 +197,22 @@ func homeAndMaterial(root string, s seatdir.Seat) error {
 		return fmt.Errorf("mounting the material: %w", err)
 	}
 	return setAttributes(to, 0, unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV)
+}
+
+// SocketRoots are where an isolated seat can be shown a socket of the host: they
+// are memory of its own, so that its place can be made there.
+var SocketRoots = []string{"/run", "/tmp"}
+
+// socket shows the one bearer source that the seat's launch names (R43).
+func socket(root string, s seatdir.Seat) error {
+	if s.Socket == "" {
+		return nil
+	}
+	to := filepath.Join(root, s.Socket)
+	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
+		return err
+	}
+	return bindFile(s.Socket, to)
 }
 
 // nameService keeps names resolvable in a seat on the host's network: the
