@@ -17,6 +17,8 @@ type ProviderAccepted struct {
 	Digest    string      `json:"digest"`
 	// Expires is the end of the environment that the operation asks for.
 	Expires *time.Time `json:"expires,omitempty"`
+	// Writer is the manager that asked, and its epoch.
+	Writer *Writer `json:"writer,omitempty"`
 }
 
 // ProviderFenced excludes an operation that never arrived: it is refused if it

@@ -12,5 +12,6 @@
 // arrives.
 //
 // Deadlines of environments are enforced by the driver, whether the server
-// runs or not.
+// runs or not. Where the driver has none the server does it: it stops what is
+// over by an operation of its own, journaled like any, also after a restart.
 package server

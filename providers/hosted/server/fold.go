@@ -8,6 +8,7 @@ import (
 	"berth/events"
 	"berth/events/fault"
 	"berth/providers"
+	"berth/providers/hosted/wire"
 )
 
 // answer is what became of an operation, once and for all: with facts it has
@@ -34,19 +35,40 @@ type operation struct {
 	answer   *answer
 }
 
-// standing is where an environment stands, as far as its answers tell.
+// standing is where an environment stands, as far as its operations tell.
 type standing struct {
 	ref     string
 	custody *events.Custody
-	over    bool // destroyed
+	over    bool          // destroyed
+	expires *time.Time    // the end that was asked for last
+	held    bool          // by the driver, which has observed a deadline
+	writer  events.Writer // the manager that asked last
+}
+
+// end is the deadline that nobody but this server keeps; nil if there is none.
+func (s standing) end() *time.Time {
+	if s.over || s.held || s.ref == "" {
+		return nil
+	}
+	return s.expires
 }
 
 // apply folds one event.
 func (s *standing) apply(e events.Event) {
+	if a, ok := e.(events.ProviderAccepted); ok {
+		if a.Expires != nil {
+			s.expires = a.Expires
+		}
+		if a.Writer != nil {
+			s.writer = *a.Writer
+		}
+		return
+	}
 	a, ok := e.(events.ProviderAnswered)
 	if !ok || a.Facts == nil {
 		return
 	}
+	s.held = s.held || a.Facts.ExpiresAt != nil
 	if a.Facts.Ref != "" {
 		s.ref = a.Facts.Ref
 	}
@@ -59,14 +81,15 @@ func (s *standing) apply(e events.Event) {
 // ledger is what the log says of the operations of one environment.
 type ledger struct {
 	standing
+	id       events.EnvironmentID
 	sequence uint64 // of the boundary: what the next decision expects
 	ops      map[events.OperationID]*operation
 	files    map[string]events.File
 	broken   *fault.Error // a record that can't be read: nothing is decided on it
 }
 
-func newLedger() *ledger {
-	return &ledger{ops: map[events.OperationID]*operation{}, files: map[string]events.File{}}
+func newLedger(id events.EnvironmentID) *ledger {
+	return &ledger{id: id, ops: map[events.OperationID]*operation{}, files: map[string]events.File{}}
 }
 
 // apply folds one record. A member of a torn publish was never acknowledged.
@@ -87,6 +110,7 @@ func (l *ledger) applyEvent(e events.Event) {
 	switch e := e.(type) {
 	case events.ProviderAccepted:
 		l.operation(e.Operation, e.Verb, e.Digest).accepted = true
+		l.standing.apply(e)
 	case events.ProviderFenced:
 		l.operation(e.Operation, e.Verb, e.Digest).fenced = true
 	case events.ProviderAnswered:
@@ -124,6 +148,14 @@ func subject(e events.Event) events.OperationID {
 		return e.Operation
 	}
 	return ""
+}
+
+// writer is who asked, as far as it is fit for a log.
+func writer(w wire.Operation) *events.Writer {
+	if _, err := events.ParseInstanceID(string(w.Writer.Instance)); err != nil {
+		return nil
+	}
+	return &w.Writer
 }
 
 // expires is the end that an operation asks for, as events store times.

@@ -32,7 +32,6 @@ type call struct {
 
 // book is the journal of one environment: its boundary, folded.
 type book struct {
-	id    events.EnvironmentID
 	users int           // guarded by the journal's lock
 	place *list.Element // among the idle; guarded by the journal's lock
 
@@ -46,6 +45,7 @@ type book struct {
 type journal struct {
 	log  eventlog.Log
 	meta func(events.OperationID) events.Meta
+	note func(events.EnvironmentID, standing) // after each append
 
 	mu     sync.Mutex
 	open   map[events.EnvironmentID]*book
@@ -53,8 +53,8 @@ type journal struct {
 	closed bool
 }
 
-func openJournal(log eventlog.Log, meta func(events.OperationID) events.Meta) *journal {
-	return &journal{log: log, meta: meta, open: map[events.EnvironmentID]*book{}, idle: list.New()}
+func openJournal(log eventlog.Log, meta func(events.OperationID) events.Meta, note func(events.EnvironmentID, standing)) *journal {
+	return &journal{log: log, meta: meta, note: note, open: map[events.EnvironmentID]*book{}, idle: list.New()}
 }
 
 // close refuses further use. The log stays its owner's.
@@ -73,7 +73,7 @@ func (j *journal) book(id events.EnvironmentID) (b *book, done func(), err error
 		return nil, nil, stopping()
 	}
 	if b = j.open[id]; b == nil {
-		b = &book{id: id, ledger: newLedger(), calls: map[events.OperationID]*call{}}
+		b = &book{ledger: newLedger(id), calls: map[events.OperationID]*call{}}
 		j.open[id] = b
 	}
 	if b.users++; b.place != nil {
@@ -161,6 +161,7 @@ func (j *journal) decide(b *book, f func() events.Event) error {
 		r, err := j.commit(events.Commit{Boundary: events.ProviderBoundary(b.id), Expect: b.sequence, Meta: j.meta(id), Events: []events.Event{e}})
 		if err == nil {
 			b.apply(r)
+			j.note(b.id, b.standing)
 			return nil
 		}
 		if b.fresh = false; fault.CodeOf(err) != fault.Conflict {

@@ -23,7 +23,7 @@ var random = ids.New()
 func on(log *memory.Log) *journal {
 	return openJournal(log, func(op events.OperationID) events.Meta {
 		return events.Meta{ID: events.EventID(random.UUID()), Operation: op}
-	})
+	}, func(events.EnvironmentID, standing) {})
 }
 
 func use(t *testing.T, j *journal) (*book, func()) {

@@ -67,7 +67,7 @@ func (s *Server) admit(w wire.Operation, b *book, limit time.Duration) (*call, o
 		if first = b.ops[w.ID] == nil; !first {
 			return nil
 		}
-		return events.ProviderAccepted{Operation: w.ID, Verb: w.Verb, Digest: w.Digest(), Expires: expires(w.Expires)}
+		return events.ProviderAccepted{Operation: w.ID, Verb: w.Verb, Digest: w.Digest(), Expires: expires(w.Expires), Writer: writer(w)}
 	})
 	if err != nil {
 		return nil, operation{}, err
@@ -77,13 +77,13 @@ func (s *Server) admit(w wire.Operation, b *book, limit time.Duration) (*call, o
 		b.calls[w.ID] = c
 		s.calls.Add(1) // not from zero: this request is counted
 		s.journal.hold(b)
-		go s.run(w, b, c, limit)
+		go s.run(w, b, c, limit, s.overdue(w, b.standing))
 	}
 	return b.calls[w.ID], *b.ops[w.ID], nil
 }
 
-// run is the one call to the driver.
-func (s *Server) run(w wire.Operation, b *book, c *call, limit time.Duration) {
+// run is the one call to the driver; refused takes its place.
+func (s *Server) run(w wire.Operation, b *book, c *call, limit time.Duration, refused *fault.Error) {
 	defer s.calls.Done()
 	defer s.journal.release(b)
 	ctx, cancel := context.WithTimeout(s.base, limit)
@@ -91,10 +91,13 @@ func (s *Server) run(w wire.Operation, b *book, c *call, limit time.Duration) {
 	op := w.Operation()
 	op.Plan.Provider, op.Deadline = s.driver.Name(), s.clock().Add(limit)
 	var out providers.Outcome
-	if s.turn(ctx) {
+	switch {
+	case refused != nil:
+		out = providers.RefusedWith(refused)
+	case s.turn(ctx):
 		out = providers.Call(ctx, s.driver, op, func(_ providers.Operation, late providers.Outcome) { s.settle(w, answerOf(late)) })
 		s.leave()
-	} else {
+	default:
 		// Nobody called the driver, and nobody will under this id.
 		out = providers.RefusedWith(busy(s))
 	}

@@ -118,6 +118,9 @@ func (s *Server) question(find func(context.Context, wire.Operation) providers.F
 		if err == nil {
 			err = op.Check()
 		}
+		if err == nil && !slices.Contains(events.Verbs, op.Verb) {
+			err = fault.New(fault.Unimplemented, "verb %q is not one of the protocol", events.Scrub(string(op.Verb)))
+		}
 		if err != nil {
 			fail(w, err)
 			return

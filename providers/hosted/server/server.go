@@ -58,6 +58,7 @@ type Server struct {
 	bearer  *[sha256.Size]byte
 	mux     http.Handler
 	hub     *hub
+	ends    *ends
 	base    context.Context // of calls: it ends with the server, not with a request
 	cancel  context.CancelFunc
 	closing sync.Mutex // guards closed, and calls against counting after Close
@@ -91,19 +92,20 @@ func New(c Config) (*Server, error) {
 		return nil, fault.New(fault.BadRequest, "a served provider needs a log for its journal")
 	}
 	random := ids.New()
+	s.ends = newEnds(s)
 	s.journal = openJournal(c.Log, func(op events.OperationID) events.Meta {
 		return events.Meta{ID: events.EventID(random.UUID()), Time: events.MillisUTC(s.clock()), Caller: c.Caller, Writer: c.Writer, Operation: op}
-	})
+	}, s.ends.note)
 	s.mux = s.routes()
 	s.base, s.cancel = context.WithCancel(context.Background())
 	if w, ok := providers.Raw(c.Driver).(providers.Watcher); ok {
 		s.calls.Add(1)
 		go s.watch(w)
 	}
-	if a, ok := providers.Raw(c.Driver).(providers.Adopter); ok {
-		s.calls.Add(1)
-		go s.adopt(a)
-	}
+	a, _ := providers.Raw(c.Driver).(providers.Adopter)
+	s.calls.Add(2)
+	go s.ends.run()
+	go s.takeUp(a)
 	return s, nil
 }
 
@@ -174,12 +176,19 @@ func watching(ctx context.Context, w providers.Watcher, fn func(events.Environme
 	return w.Watch(ctx, fn)
 }
 
-// adopt takes up what the journal says is alive, each by its proved identity.
-func (s *Server) adopt(a providers.Adopter) {
+// takeUp takes up what the journal says is alive: its deadlines, and, with a
+// driver that adopts, each environment by its proved identity.
+func (s *Server) takeUp(a providers.Adopter) {
 	defer s.calls.Done()
 	living, err := s.journal.living(s.base)
 	if err != nil {
-		s.logger.Error("the journal can't be read to its end; what was read is adopted", "error", err)
+		s.logger.Error("the journal can't be read to its end; what was read is taken up", "error", err)
+	}
+	for id, at := range living {
+		s.ends.note(id, at)
+	}
+	if a == nil {
+		return
 	}
 	turns := make(chan struct{}, adopting)
 	var wg sync.WaitGroup
