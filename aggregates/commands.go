@@ -43,7 +43,8 @@ func (c Commands) add(r *events.Record) Commands {
 	if i := slices.IndexFunc(c.Kept, func(e CommandEntry) bool { return e.ID == r.Meta.Command }); i >= 0 {
 		return c
 	}
-	c.Kept = append(slices.Clip(c.Kept), CommandEntry{r.Meta.Command, r.Meta.Fingerprint, r.Sequence, r.Meta.Time, r.Meta.Operation})
+	// Never written into in place, so exactly as large as it has to be.
+	c.Kept = append(append(make([]CommandEntry, 0, len(c.Kept)+1), c.Kept...), CommandEntry{r.Meta.Command, r.Meta.Fingerprint, r.Sequence, r.Meta.Time, r.Meta.Operation})
 	drop := 0
 	for n := len(c.Kept); n-drop > KeepCommands && (r.Meta.Time.Sub(c.Kept[drop].At) > KeepCommandsFor || n-drop > MaxCommandsKept); drop++ {
 		c.Forgotten = later(c.Forgotten, c.Kept[drop].At)

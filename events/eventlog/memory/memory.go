@@ -14,7 +14,7 @@ import (
 // that it returns share their events; treat them as values that never change.
 type Log struct {
 	mu         sync.Mutex
-	records    []events.Record
+	records    []*events.Record // never changed once they are stored
 	bodies     [][]byte
 	boundaries map[events.Boundary][]int // indexes into records
 	grown      chan struct{}             // closed at the next append; nil if nobody waits for it
@@ -177,13 +177,13 @@ func (l *Log) last(b events.Boundary) *events.Record {
 	if len(is) == 0 {
 		return &events.Record{}
 	}
-	return &l.records[is[len(is)-1]]
+	return l.records[is[len(is)-1]]
 }
 
 func (l *Log) append(b events.Boundary, body []byte) events.Record {
 	r := events.ParseRecord(b, uint64(len(l.records))+1, body)
 	l.boundaries[b] = append(l.boundaries[b], len(l.records))
-	l.records = append(l.records, r)
+	l.records = append(l.records, &r)
 	l.bodies = append(l.bodies, body)
 	if l.grown != nil {
 		close(l.grown)

@@ -80,13 +80,13 @@ func (l *Log) Tip(ctx context.Context) (uint64, error) {
 
 // seen is record i as a reader sees it: a member of an atomic publish that is
 // not all there is torn.
-func seen(records []events.Record, i int) events.Record {
-	r := records[i]
+func seen(records []*events.Record, i int) events.Record {
+	r := *records[i]
 	if r.Batch == nil {
 		return r
 	}
 	last := eventlog.LastMember(r)
-	if last > uint64(len(records)) || !eventlog.SameBatch(records[last-1], r.Batch, r.Batch.Count-1) {
+	if last > uint64(len(records)) || !eventlog.SameBatch(*records[last-1], r.Batch, r.Batch.Count-1) {
 		return eventlog.Tear(r)
 	}
 	return r
@@ -94,14 +94,14 @@ func seen(records []events.Record, i int) events.Record {
 
 // view is what is stored now. The slice is append-only, so it may be read
 // without the lock.
-func (l *Log) view() []events.Record {
+func (l *Log) view() []*events.Record {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.records
 }
 
 // wait is view, and a channel that closes when there is more.
-func (l *Log) wait() ([]events.Record, <-chan struct{}) {
+func (l *Log) wait() ([]*events.Record, <-chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.grown == nil {
