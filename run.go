@@ -53,6 +53,7 @@ func (m *Manager) Run(ctx context.Context) (err error) {
 		m.logger.Error("the endpoint file was not written", "error", err)
 	}
 	w.Go("offers", m.plane.Offers)
+	w.Go("orphans", m.plane.Orphans)
 	close(m.ready)
 	m.logger.Info("ready", "instance", m.writer.Instance, "epoch", m.writer.Epoch, "sequence", m.runner.Sequence())
 

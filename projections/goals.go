@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"berth/aggregates/goal"
 	"berth/events"
@@ -141,6 +142,17 @@ func (v *Views) Goal(b events.Boundary) (goal.State, bool) {
 func (v *Views) Offered() (out []Goal) {
 	for b := range v.goals.offered {
 		out = append(out, Goal{b, *v.goals.open[b]})
+	}
+	return out
+}
+
+// Unmade lists the goals that are accepted and not gone on with although their
+// readiness deadline was before a time, in no particular order.
+func (v *Views) Unmade(before time.Time) (out []Goal) {
+	for b, s := range v.goals.open {
+		if s.State == events.GoalStateAccepted && s.Ready.Before(before) {
+			out = append(out, Goal{b, *s})
+		}
 	}
 	return out
 }

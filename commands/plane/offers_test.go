@@ -181,6 +181,48 @@ func TestAClaimerDies(t *testing.T) {
 	}
 }
 
+// Decision 11: a spawn whose instance died before it took the name is expired
+// by another after its deadline, with the same fence; one whose instance may
+// still do so itself is left alone.
+func TestAnAccepterDies(t *testing.T) {
+	log, a, _ := fleet(t)
+	uid, now := events.UID(ids.New().Token()), events.MillisUTC(time.Now())
+	for id, ready := range map[events.GoalID]time.Time{"early": now, "lost": now.Add(-time.Hour)} {
+		accepted := events.GoalAccepted{Command: "spawn", Fingerprint: "f", Request: json.RawMessage(`{}`), Holder: ghost, Ready: ready,
+			Allocated: events.Allocation{Name: events.Alias(id), Owner: "local", Actor: events.Actor(id), UID: uid, Environment: events.EnvironmentID(ids.New().UUID())}}
+		r, err := log.Commit(context.Background(), events.Commit{
+			Boundary: events.GoalBoundary(commandstest.Caller, id), Events: []events.Event{accepted},
+			Meta: events.Meta{ID: events.EventID(ids.New().UUID()), Caller: commandstest.Caller, Writer: events.Writer{Instance: ghost, Epoch: 1}, Time: ready},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.Until("it is folded", func(v *projections.Views) bool { return v.Sequence() >= r.Sequence })
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- a.Plane.Orphans(ctx) }()
+	g := a.Ended("lost")
+	stop()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if g.State != events.GoalExpired || g.InstanceID != ghost || g.Fault.Outcome != fault.NotExecuted {
+		t.Errorf("the goal ended %+v, fault %v", g, g.Fault)
+	}
+	seat, err := a.Shelf.Seat(context.Background(), "local", "lost")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, done, err := seat.Commands.Seen(events.CommandID("claim-"+string(uid)), "f"); !done || err != nil {
+		t.Errorf("a late claim of the name would be taken: %v %v", done, err)
+	}
+	early, _, err := a.Shelf.Goal(context.Background(), events.GoalBoundary(commandstest.Caller, "early"))
+	if err != nil || early.State != events.GoalStateAccepted {
+		t.Errorf("a goal at its deadline is %s, %v", early.State, err)
+	}
+}
+
 // Of several instances that fit one claims; whoever lost gives its place back.
 func TestTwoClaimAtOnce(t *testing.T) {
 	log := memory.New()
