@@ -45,8 +45,8 @@ type Terminal interface {
 	Resize(ctx context.Context, id events.EnvironmentID, ref string, size Size) error
 
 	// View looks at the terminal: the whole screen first, then what comes. Any
-	// number of views may be open; a slow one holds up neither the seat nor
-	// another view. It ends with ctx or Close.
+	// number of views may be open; a slow one holds up neither the seat, but for
+	// a bounded moment, nor another view. It ends with ctx or Close.
 	View(ctx context.Context, id events.EnvironmentID, ref string) (View, error)
 }
 

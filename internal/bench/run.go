@@ -16,6 +16,7 @@ const (
 	PartLog      = "log"      // commits beside publishes
 	PartCommands = "commands" // inspect and spawn
 	PartGoals    = "goals"    // acceptances at once
+	PartAttach   = "attach"   // keys and output of a terminal beside a bare one
 	PartReplay   = "replay"   // rebuilding every projection
 	PartMicroVM  = "microvm"  // boots, golden states and pauses of microVMs, where this host can run them
 	PartFleet    = "fleet"    // memory, start after a kill, idling
@@ -24,7 +25,7 @@ const (
 )
 
 // Parts are all of them, in the order in which they run.
-var Parts = []string{PartLog, PartCommands, PartGoals, PartReplay, PartFleet, PartHosted, PartExport, PartMicroVM}
+var Parts = []string{PartLog, PartCommands, PartGoals, PartAttach, PartReplay, PartFleet, PartHosted, PartExport, PartMicroVM}
 
 // Defaults and limits of Options.
 const (
@@ -130,7 +131,7 @@ func Run(ctx context.Context, parts []string, o Options) (r Report, err error) {
 			return r, err
 		}
 		rows, err := map[string]func(context.Context, Options) ([]Row, error){
-			PartLog: measureLog, PartCommands: measureCommands, PartGoals: measureGoals, PartReplay: measureReplay, PartFleet: measureFleet,
+			PartLog: measureLog, PartCommands: measureCommands, PartGoals: measureGoals, PartAttach: measureAttach, PartReplay: measureReplay, PartFleet: measureFleet,
 			PartHosted: measureHosted, PartExport: measureExport, PartMicroVM: measureMicroVM,
 		}[p](ctx, o)
 		r.Rows = append(r.Rows, rows...)

@@ -46,3 +46,20 @@ func timed(to *[]time.Duration, f func() error) error {
 
 func micros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e3 }
 func millis(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1e6 }
+
+// percentile is that of sorted durations, the nearest one; zero of none.
+func percentile(sorted []time.Duration, p int) time.Duration {
+	if len(sorted) == 0 {
+		return 0
+	}
+	return sorted[min(len(sorted)*p/100, len(sorted)-1)]
+}
+
+// middle is the median of some figures; zero of none. It reorders them.
+func middle(vs []float64) float64 {
+	if len(vs) == 0 {
+		return 0
+	}
+	slices.Sort(vs)
+	return (vs[(len(vs)-1)/2] + vs[len(vs)/2]) / 2
+}

@@ -42,11 +42,13 @@ type output struct {
 	fed    int64          // offset of the next byte that the screen gets
 	nudge  func()         // asks the seat's program to paint its screen again; may be nil
 	screen tracker
+	pacer  pacer
 }
 
 func newOutput(d seatdir.Dir) (*output, error) {
 	o := &output{dir: d.File(seatdir.DirOutput), size: providers.Size{Rows: defaultRows, Cols: defaultCols}}
 	o.more.L = &o.mu
+	o.pacer.init(&o.mu)
 	if err := os.Mkdir(o.dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return nil, err
 	}
@@ -63,10 +65,12 @@ func newOutput(d seatdir.Dir) (*output, error) {
 	return o, nil
 }
 
-// Write never fails: a full disk costs kept output, not the seat.
+// Write never fails: a full disk costs kept output, not the seat. It waits a
+// little for those who look (pacer).
 func (o *output) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	o.pacer.hold(o.total + int64(len(p)))
 	o.ring = append(o.ring, p...)
 	if over := len(o.ring) - RingBytes; over > RingBytes {
 		o.ring = append(o.ring[:0], o.ring[over:]...)
@@ -143,6 +147,7 @@ func (o *output) close() {
 	defer o.mu.Unlock()
 	o.closed = true
 	o.more.Broadcast()
+	o.pacer.release()
 	if o.seg != nil {
 		_ = o.seg.Close()
 		o.seg = nil

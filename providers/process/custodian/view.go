@@ -18,6 +18,10 @@ const (
 	feedAt = RingBytes / 2
 	// maxData bounds the bytes of one part of output.
 	maxData = 64 << 10
+	// restPassed is how many times as long as it worked the emulator rests when
+	// output has passed it: what it shows is passed again at once, and the
+	// processor is better left to the seat and to those who look.
+	restPassed = 9
 )
 
 // tracker is what the terminal shows. It stands beside the output and never
@@ -28,7 +32,8 @@ type tracker struct {
 	partial bool           // output was missed that may still show
 }
 
-// keepScreen feeds what has gathered, at most half of the time.
+// keepScreen feeds what has gathered, at most half of the time, and a tenth
+// while output is too fast for it.
 func (o *output) keepScreen() {
 	for {
 		o.mu.Lock()
@@ -42,20 +47,24 @@ func (o *output) keepScreen() {
 		}
 		begun := time.Now()
 		o.screen.mu.Lock()
-		o.catchUp()
+		passed := o.catchUp()
 		o.screen.mu.Unlock()
-		time.Sleep(time.Since(begun))
+		rest := time.Since(begun)
+		if passed {
+			rest *= restPassed
+		}
+		time.Sleep(rest)
 	}
 }
 
 // catchUp feeds the screen all that the ring has at this moment. It needs
-// o.screen.mu and not o.mu.
-func (o *output) catchUp() {
+// o.screen.mu and not o.mu. It says whether output had passed the screen.
+func (o *output) catchUp() (missed bool) {
 	t := &o.screen
 	o.mu.Lock()
 	size := o.size
 	from := max(o.fed, o.total-int64(len(o.ring)))
-	missed := from > o.fed
+	missed = from > o.fed
 	data := append([]byte(nil), o.ring[int64(len(o.ring))-(o.total-from):]...)
 	o.fed = o.total
 	o.mu.Unlock()
@@ -67,6 +76,7 @@ func (o *output) catchUp() {
 		t.partial = true
 	}
 	_, _ = t.s.Write(data)
+	return missed
 }
 
 // resize brings the screen to the new size after what came before it, and
@@ -108,11 +118,14 @@ func (o *output) repaint() (providers.Part, int64) {
 // view writes a repaint, then what comes. A reader that is so slow that the
 // ring has passed it gets another repaint, which says how much it missed.
 func (o *output) view(w io.Writer) error {
+	l := o.begin()
+	defer o.leave(l)
 	p, next := o.repaint()
 	for {
 		if err := providers.WritePart(w, p); err != nil {
 			return err
 		}
+		o.reached(l, next, true)
 		at, size := next, p.Size
 		for {
 			part, from, gone := o.after(at, size)
@@ -131,6 +144,7 @@ func (o *output) view(w io.Writer) error {
 				size = part.Size
 			}
 			at = from
+			o.reached(l, at, false)
 		}
 	}
 }

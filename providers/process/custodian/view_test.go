@@ -64,8 +64,8 @@ func TestALateViewBeginsWithTheWholeScreen(t *testing.T) {
 	}
 }
 
-// Scenario 62: a reader that stalls costs neither the seat nor another reader
-// anything; it is told how much it missed and sees the whole screen.
+// Scenario 62: a reader that stalls costs neither the seat, but for a moment, nor
+// another reader anything; it is told how much it missed and sees the whole screen.
 func TestAStalledViewIsToldWhatItMissed(t *testing.T) {
 	o, err := newOutput(seatdir.Dir{Path: t.TempDir()})
 	if err != nil {
