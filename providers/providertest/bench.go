@@ -17,6 +17,7 @@ type bench struct {
 	T
 	o      Options
 	d      providers.Driver // guarded
+	raw    providers.Driver // as it was opened, for what Guard does not pass on
 	cancel context.CancelFunc
 	ctx    context.Context
 	writer events.Writer
@@ -35,11 +36,12 @@ type seat struct {
 
 func newBench(t T, o Options) *bench {
 	t.Helper()
-	d := o.Open(t)
+	raw := o.Open(t)
+	d := raw
 	if r, ok := t.(*recorder); ok {
 		d = traced{d, r.sent}
 	}
-	b := &bench{T: t, o: o, d: providers.Guard(d), writer: events.Writer{Instance: events.InstanceID(strings.Repeat("a", 26)), Epoch: 7}}
+	b := &bench{T: t, o: o, raw: raw, d: providers.Guard(d), writer: events.Writer{Instance: events.InstanceID(strings.Repeat("a", 26)), Epoch: 7}}
 	// Twice the patience: a check whose calls are each in time ends by itself.
 	b.ctx, b.cancel = context.WithTimeout(context.Background(), 2*o.patience())
 	return b

@@ -82,6 +82,7 @@ var Checks = []Check{
 	{"export-provider-file", "R33 R35 R36 R37 R41", exportProviderFile},
 	{"export-host-path", "R33 R34 R37 R39", exportHostPath},
 	{"export-too-large", "R33 R37, scenario 63", exportTooLarge},
+	{"screen", "R11", screenShown},
 	{"unsupported-verb", "R89", unsupportedVerb},
 	{"destroyed-stays-destroyed", "R61 R67, scenario 10", destroyed},
 	{"list-is-consistent", "R61 R92", listed},
