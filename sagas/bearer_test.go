@@ -69,7 +69,7 @@ var (
 	second = events.BearerSource{Kind: events.BearerHTTPS, URL: "https://second.example/bearer"}
 )
 
-// R45-R47, R53, R57, R62: the source is chosen after preflight and reservation, is
+// R45-R47, R52, R53, R57, R62: the source is chosen after preflight and reservation, is
 // written down with the credential before anything is staged, and stays what
 // it was although the manager is told another one while the life begins; the
 // guest starts with its one credential, which nobody exchanged, and with the

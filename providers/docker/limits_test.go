@@ -29,7 +29,7 @@ func TestCPUsAreExact(t *testing.T) {
 	}
 }
 
-// TestImagesByDigestOnly (R13, R15, R20): a tag is another image tomorrow.
+// TestImagesByDigestOnly (R13, R20): a tag is another image tomorrow.
 func TestImagesByDigestOnly(t *testing.T) {
 	for ref, ok := range map[string]bool{
 		"example/seat@" + imageDigest: true, imageDigest: true, "registry.example:5000/a/b@" + imageDigest: true,

@@ -57,7 +57,7 @@ func listen(path string) (net.Listener, error) {
 	return l, err
 }
 
-// R43, R47: the seat sees the socket that its launch request names, at that
+// R43, R47, R56: when it starts, the seat has its material and sees the socket that its launch request names, at that
 // path, and no other of the host; it finds the path in the request.
 func TestASeatReachesItsBearerSource(t *testing.T) {
 	t.Parallel()
