@@ -1,6 +1,7 @@
 package hosted_test
 
 import (
+	"bytes"
 	"path/filepath"
 	"runtime"
 	"testing"
@@ -13,7 +14,8 @@ import (
 )
 
 // TestRestartAdoptsProcesses (scenario 10): a provider that is started again
-// takes up the processes that live, the very ones, and can end them.
+// takes up the processes that live, the very ones, shows their terminals, and
+// can end them.
 func TestRestartAdoptsProcesses(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("the process provider is for Linux")
@@ -62,6 +64,21 @@ func TestRestartAdoptsProcesses(t *testing.T) {
 	after, err := d.Inspect(within(t), id, ref)
 	if err != nil || after.State != events.StateRunning || after.Custody == nil || before.Custody == nil || *after.Custody != *before.Custody {
 		t.Errorf("after the restart: %+v %v, before: %+v", after, err, before)
+	}
+	v, err := d.View(within(t), id, ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer v.Close()
+	for seen := false; !seen; {
+		part, err := v.Next()
+		if err != nil {
+			t.Fatalf("the screen of the one that was taken up: %v", err)
+		}
+		seen = bytes.Contains(part.Data, []byte("tick"))
+	}
+	if n, err := d.Input(within(t), id, ref, []byte("x")); n != 1 || err != nil {
+		t.Errorf("typed %d: %v", n, err)
 	}
 	if f := do(id, ref, events.VerbStop); f.State != events.StateStopped {
 		t.Errorf("stop: %+v", f)

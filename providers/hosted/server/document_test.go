@@ -180,6 +180,8 @@ func TestEverythingIsAsTheDocumentSays(t *testing.T) {
 	l.do(events.VerbExport, events.Arguments{CheckpointID: checkpoint, MaxBytes: 1 << 30}, at)
 	l.call(wire.PathInspect, "EnvironmentQuestion", "Facts", wire.Seen{Environment: l.id, Ref: l.ref})
 	l.call(wire.PathInspect, "EnvironmentQuestion", "Failure", wire.Seen{Environment: l.id, Ref: "another"})
+	l.call(wire.PathInput, "Typed", "Delivered", wire.Typed{Environment: l.id, Ref: l.ref, Data: []byte("x")})
+	l.call(wire.PathResize, "Resized", "Empty", wire.Resized{Environment: l.id, Ref: l.ref, Size: providers.Size{Rows: 30, Cols: 90}})
 	l.call(wire.PathList, "Empty", "List", empty)
 	l.call(wire.PathChanges, "ChangesQuestion", "Changes", wire.ChangesAfter{})
 	l.ranges()

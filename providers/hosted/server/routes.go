@@ -29,6 +29,9 @@ func (s *Server) table() map[wire.Route]http.HandlerFunc {
 		{Method: "POST", Path: wire.PathChanges}:   s.changes,
 		{Method: "GET", Path: wire.PathLogs}:       s.logs,
 		{Method: "GET", Path: wire.PathFile}:       s.file,
+		{Method: "GET", Path: wire.PathScreen}:     s.screen,
+		{Method: "POST", Path: wire.PathInput}:     reads(s, s.input),
+		{Method: "POST", Path: wire.PathResize}:    reads(s, s.resize),
 		{Method: "POST", Path: wire.PathHost}: reads(s, func(ctx context.Context, _ struct{}) (events.HostFacts, error) {
 			return s.driver.HostFacts(ctx)
 		}),

@@ -51,21 +51,22 @@ type Config struct {
 
 // Server is one served driver. It is an http.Handler; Serve adds the listener.
 type Server struct {
-	driver  providers.Driver // guarded
-	clock   func() time.Time
-	logger  *slog.Logger
-	journal *journal
-	bearer  *[sha256.Size]byte
-	mux     http.Handler
-	hub     *hub
-	ends    *ends
-	base    context.Context // of calls: it ends with the server, not with a request
-	cancel  context.CancelFunc
-	closing sync.Mutex // guards closed, and calls against counting after Close
-	closed  bool
-	calls   sync.WaitGroup
-	turns   chan struct{}
-	streams chan struct{}
+	driver   providers.Driver // guarded
+	clock    func() time.Time
+	logger   *slog.Logger
+	journal  *journal
+	bearer   *[sha256.Size]byte
+	mux      http.Handler
+	hub      *hub
+	ends     *ends
+	terminal providers.Terminal // guarded; nil if the driver has none
+	base     context.Context    // of calls: it ends with the server, not with a request
+	cancel   context.CancelFunc
+	closing  sync.Mutex // guards closed, and calls against counting after Close
+	closed   bool
+	calls    sync.WaitGroup
+	turns    chan struct{}
+	streams  chan struct{}
 }
 
 // New takes up what lives: environments that are bound to this host are
@@ -96,6 +97,10 @@ func New(c Config) (*Server, error) {
 	s.journal = openJournal(c.Log, func(op events.OperationID) events.Meta {
 		return events.Meta{ID: events.EventID(random.UUID()), Time: events.MillisUTC(s.clock()), Caller: c.Caller, Writer: c.Writer, Operation: op}
 	}, s.ends.note)
+	var err error
+	if s.terminal, err = terminalOf(c.Driver); err != nil {
+		return nil, err
+	}
 	s.mux = s.routes()
 	s.base, s.cancel = context.WithCancel(context.Background())
 	if w, ok := providers.Raw(c.Driver).(providers.Watcher); ok {

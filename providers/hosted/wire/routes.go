@@ -30,6 +30,9 @@ const (
 	PathChanges   = "/v1/changes"
 	PathLogs      = "/v1/environments/{environment}/logs"
 	PathFile      = "/v1/environments/{environment}/files/{file}"
+	PathScreen    = "/v1/environments/{environment}/screen"
+	PathInput     = "/v1/input"
+	PathResize    = "/v1/resize"
 )
 
 // Headers of the protocol.
@@ -47,6 +50,7 @@ var Routes = []Route{
 	{"GET", PathDocument}, {"POST", PathProvider}, {"POST", PathHost}, {"POST", PathImage}, {"POST", PathPreflight},
 	{"POST", PathOperation}, {"POST", PathReconcile}, {"POST", PathExclude}, {"POST", PathInspect}, {"POST", PathList},
 	{"POST", PathChanges}, {"GET", PathLogs}, {"GET", PathFile},
+	{"GET", PathScreen}, {"POST", PathInput}, {"POST", PathResize},
 }
 
 // ChangesAfter asks for what changed after a cursor; WaitMs bounds the wait.

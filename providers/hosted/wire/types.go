@@ -138,6 +138,36 @@ type Seen struct {
 	Ref         string               `json:"ref,omitempty"`
 }
 
+// Typed is the body of input: bytes for a seat's terminal, which may be secret.
+type Typed struct {
+	Environment events.EnvironmentID `json:"environment"`
+	Ref         string               `json:"ref,omitempty"`
+	Data        Keys                 `json:"data"`
+}
+
+// Keys are bytes that a person types. They format as [redacted].
+type Keys []byte
+
+// String hides the bytes.
+func (Keys) String() string { return "[redacted]" }
+
+// GoString hides the bytes.
+func (Keys) GoString() string { return "[redacted]" }
+
+// Delivered answers an input: how many bytes the terminal took, and what kept
+// it from taking all.
+type Delivered struct {
+	Delivered int          `json:"delivered"`
+	Fault     *fault.Error `json:"fault,omitempty"`
+}
+
+// Resized is the body of resize.
+type Resized struct {
+	Environment events.EnvironmentID `json:"environment"`
+	Ref         string               `json:"ref,omitempty"`
+	Size        providers.Size       `json:"size"`
+}
+
 // Imaged is the body of image.
 type Imaged struct {
 	Image events.Image `json:"image"`
