@@ -3,7 +3,6 @@ package bench
 import (
 	"bufio"
 	"context"
-	"crypto/sha256"
 	"fmt"
 	"io"
 	"net"
@@ -96,7 +95,7 @@ func (b *bare) boots(ctx context.Context) error {
 	return b.hears(ctx, func(f wire.Frame) bool { return f.Do == wire.SayReady })
 }
 
-// restores loads a state as our supervisor does, hashing it, and waits for the
+// restores loads a state, without a look at its digest, and waits for the
 // agent's answer to its greeting.
 func (b *bare) restores(ctx context.Context, state string) error {
 	f, err := os.Open(state)
@@ -111,7 +110,7 @@ func (b *bare) restores(ctx context.Context, state string) error {
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(io.MultiWriter(c, sha256.New()), f)
+	_, err = io.Copy(c, f)
 	_ = c.Close()
 	for err == nil {
 		var status string

@@ -246,7 +246,7 @@ func (m *vmDesk) golden(ctx context.Context) (Row, error) {
 		raws = append(raws, took+more)
 	}
 	return beside("microvm-golden", millis(median(ours)), "ms", millis(median(raws))).atMost(1.3).
-		noted("a spawn to ready; raw is QEMU alone that loads the same state, hashed, and %d durable publishes", wrote), nil
+		noted("a spawn to ready; raw is QEMU alone that loads the same state, and %d durable publishes", wrote), nil
 }
 
 // pauses are pause and resume, from the command to the status, beside the

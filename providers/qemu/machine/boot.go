@@ -333,7 +333,18 @@ func same(want Restore, sum string) error {
 // restore streams a memory checkpoint in and lets the machine go on, with the
 // time, the entropy and the name of now. A damaged one never runs.
 func (s *supervisor) restore(ctx context.Context, want Restore) error {
-	if err := s.load(ctx, s.dir.File(FileState), want); err != nil {
+	f, err := os.Open(s.dir.File(FileState))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := s.load(ctx, func(c io.Writer) error {
+		h := sha256.New()
+		if _, err := io.Copy(io.MultiWriter(c, h), f); err != nil {
+			return err
+		}
+		return same(want, hex.EncodeToString(h.Sum(nil)))
+	}); err != nil {
 		return err
 	}
 	if err := s.hello(ctx); err != nil { // also what the agent waits for before it says anything
@@ -342,25 +353,16 @@ func (s *supervisor) restore(ctx context.Context, want Restore) error {
 	return s.putMaterial(ctx)
 }
 
-// load streams a memory in and lets the machine go on.
-func (s *supervisor) load(ctx context.Context, name string, want Restore) error {
-	f, err := os.Open(name)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
+// load has stream write a memory to the machine, which goes on if it was whole.
+func (s *supervisor) load(ctx context.Context, stream func(io.Writer) error) error {
 	c, err := dial(ctx, FileMigration)
 	if err != nil {
 		return err
 	}
 	stop := context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
-	h := sha256.New()
-	_, err = io.Copy(io.MultiWriter(c, h), f)
+	err = stream(c)
 	_ = c.Close()
-	if err == nil {
-		err = same(want, hex.EncodeToString(h.Sum(nil)))
-	}
 	for err == nil {
 		var status string
 		if status, err = s.mon.Status(ctx); err != nil || status == "paused" || status == "running" {

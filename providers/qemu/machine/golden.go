@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -65,10 +66,22 @@ func (s *supervisor) fromGolden(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	f, err := os.Open(s.goldenFile(StateExt))
+	if err != nil {
+		s.dropGolden() // a manifest without its state would keep a new one from being made
+		return errNoGolden
+	}
+	defer f.Close()
+	sum := digest(f) // while QEMU starts and reads the same file
 	err = s.attempt(ctx, true, func(ctx context.Context) error {
 		wctx, cancel := context.WithTimeout(ctx, goldenPatience)
 		defer cancel()
-		if err := s.load(wctx, s.goldenFile(StateExt), r); err != nil {
+		if err := s.load(wctx, func(c io.Writer) error {
+			if _, err := io.Copy(c, f); err != nil {
+				return err
+			}
+			return same(r, <-sum)
+		}); err != nil {
 			return err
 		}
 		if err := s.hello(wctx); err != nil {
@@ -85,6 +98,21 @@ func (s *supervisor) fromGolden(ctx context.Context) error {
 		_ = os.Chtimes(s.goldenFile(StateExt), now, now)
 	}
 	return err
+}
+
+// digest reads f beside whoever reads it, and gives its SHA-256 once; of what
+// can't be read it is no digest at all. It ends when f is closed.
+func digest(f *os.File) <-chan string {
+	sum := make(chan string, 1)
+	go func() {
+		h := sha256.New()
+		if _, err := io.Copy(h, io.NewSectionReader(f, 0, MaxGoldenBytes)); err != nil {
+			sum <- "unknown: " + err.Error()
+			return
+		}
+		sum <- hex.EncodeToString(h.Sum(nil))
+	}()
+	return sum
 }
 
 func (s *supervisor) dropGolden() {

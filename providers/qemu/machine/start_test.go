@@ -3,6 +3,9 @@
 package machine
 
 import (
+	"io"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -48,5 +51,30 @@ func TestHardwareDigest(t *testing.T) {
 			t.Errorf("%+v is taken for another machine", o)
 		}
 		seen[o.Digest()] = true
+	}
+}
+
+// The digest does not move the place that the file is read from, and a file
+// that can't be read has none.
+func TestDigestBesideAReader(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "state")
+	if err := os.WriteFile(name, []byte("abc"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := <-digest(f); got != "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad" {
+		t.Errorf("the digest is %s", got)
+	}
+	if b, err := io.ReadAll(f); err != nil || string(b) != "abc" {
+		t.Errorf("read beside it: %q %v", b, err)
+	}
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-digest(f); len(got) == 64 {
+		t.Errorf("a closed file has digest %s", got)
 	}
 }
