@@ -46,6 +46,8 @@ func TestBadInputIsRefusedBeforeAnythingIsAsked(t *testing.T) {
 		{"spawn demo --cpus -1 -- true", "cpus"},
 		{"spawn demo --cpus NaN -- true", "cpus"},
 		{"spawn demo --memory 1.5 -- true", "memory"},
+		{"provider conform --hosted far --cpus 0", "cpus"},
+		{"provider conform --hosted far --memory 1023KiB", "memory"},
 		{"spawn demo --memory 99999999TiB -- true", "memory"},
 		{"spawn demo --ttl never -- true", "ttl"},
 		{"spawn demo --ttl -1h -- true", "ttl"},

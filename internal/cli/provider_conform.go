@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"berth/commands"
 	"berth/events"
 	"berth/events/fault"
 	"berth/providers"
@@ -20,6 +21,7 @@ import (
 
 type conformFlags struct {
 	hosted, image, kind, noFence, noEpochs, noFile string
+	cpus, memory                                   string
 	options                                        map[string]string
 	expiry, patience                               time.Duration
 }
@@ -54,6 +56,8 @@ is stopped. The program ends with 1 if a check failed.`,
 	fl.StringVar(&f.hosted, "hosted", "", "the endpoint, as for berth up: name=https://HOST:PORT,ca=FILE,cert=FILE,key=FILE or ...,bearer=FILE")
 	fl.StringVar(&f.image, "image", "host", "reference of an image that the provider can run")
 	fl.StringVar(&f.kind, "image-kind", "template", "template or oci")
+	fl.StringVar(&f.cpus, "cpus", "0.25", "processors of each environment, as for berth spawn")
+	fl.StringVar(&f.memory, "memory", "128MiB", "memory of each environment, as for berth spawn")
 	fl.StringToStringVar(&f.options, "option", nil, "option of the plan, KEY=VALUE; may be repeated")
 	fl.DurationVar(&f.expiry, "expiry", time.Second, "a lifetime to wait for; 0 leaves that check out")
 	fl.DurationVar(&f.patience, "patience", 30*time.Second, "how long one call may take")
@@ -64,7 +68,25 @@ is stopped. The program ends with 1 if a check failed.`,
 	return c
 }
 
+// resources are those of each environment; whether they are offered is for the
+// provider to say.
+func (f conformFlags) resources() (events.Resources, error) {
+	cpus, err := events.ParseQuantity(f.cpus)
+	if err != nil || cpus.IsZero() {
+		return events.Resources{}, usage("--cpus %q: a decimal above zero, such as 0.25", f.cpus)
+	}
+	bytes, err := commands.ParseSize("memory", f.memory, 1<<20, 1<<50)
+	if err != nil {
+		return events.Resources{}, usage("--memory: %s", err)
+	}
+	return events.Resources{CPUs: cpus, MemoryMiB: bytes >> 20}, nil
+}
+
 func (a *app) conform(ctx context.Context, f conformFlags, command []string) error {
+	resources, err := f.resources()
+	if err != nil {
+		return err
+	}
 	cfg, err := hosted.ParseSpec(f.hosted)
 	if err != nil {
 		return badSpec("--hosted", err)
@@ -100,7 +122,7 @@ func (a *app) conform(ctx context.Context, f conformFlags, command []string) err
 			return d
 		},
 		Plan: events.Plan{Provider: cfg.Name, Image: events.Image{Kind: f.kind, Reference: f.image}, Command: command, Options: f.options,
-			Resources: events.Resources{CPUs: events.MustQuantity("0.25"), MemoryMiB: 128}},
+			Resources: resources},
 		Patience: f.patience, Expiry: f.expiry, NoFence: f.noFence, NoEpochs: f.noEpochs, NoProviderFile: f.noFile,
 		NoHostPath: "a path of another machine is none of this one",
 	}, func() string {
