@@ -209,6 +209,9 @@ func (b *books) accepted(e events.FileAccepted) {
 	b.s.result.Exports++
 	b.exported[e.Operation] = true
 	op, ok := b.lives[e.Environment].seat.Environment.Find(e.Operation)
+	if off := b.seats[events.EnvironmentBoundary(e.Environment)]; !ok && off != nil {
+		op, ok = off.Environment.Find(e.Operation) // it was written off while the export was open
+	}
 	b.content = drill.AppendContent(b.content[:0], e.Environment, op.Arguments.CheckpointID)
 	truth := sum(b.content)
 	if !ok || b.files[e.Operation] != truth || truth.sha != e.File.SHA256 || truth.size > op.Arguments.MaxBytes {
