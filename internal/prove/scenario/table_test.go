@@ -15,7 +15,7 @@ func (r row) but(open string) row { r.open = open; return r }
 
 const (
 	noIdleStop = "Berth stops no seat for being idle: it ends by its lifetime, whoever is attached"
-	noReplace  = "Berth has no verb that replaces an environment, so nothing can be lost by one"
+	noReplace  = "Berth has no verb that replaces an environment: a second one under another name, then the end of the first, is what is shown"
 )
 
 // table has a row for every scenario.
@@ -58,7 +58,7 @@ var table = map[int]row{
 	40: by("internal/prove/scenario.TestAFailedPauseOrResumeIsStillRetired", "sagas.TestEveryFaultAtEveryVerbEnds"),
 	41: by("sagas.TestRestartAdoptsWhatRuns", "internal/prove/bubble.TestHerdAtRestart", "script: story-crash-and-adopt", "script: story-restarts", "script: story-attach-restart"),
 	42: by("internal/prove/scenario.TestAFailedDestroyKeepsTheRecord", "sagas.TestEveryFaultAtEveryVerbEnds"),
-	43: {open: noReplace},
+	43: by("script: story-replace").but(noReplace),
 	45: by("sagas.TestLogFailuresLoseNothing", "script: story-full-log"),
 	46: by("internal/prove/kill.TestKilledAtEveryPoint", "providers/process.TestDestroyGoesOnAfterAKill"),
 	48: by("internal/prove/kill.TestKilledWithProcesses"),
