@@ -27,7 +27,6 @@ const leaveScreen = "\x1b[r\x1b[?1049l\x1b[?1l\x1b>\x1b[?9l\x1b[?1000l\x1b[?1002
 
 func (a *app) attachCommand() *cobra.Command {
 	v := &viewer{a: a}
-	var keys string
 	c := &cobra.Command{
 		Use: "attach NAME", Short: "The terminal of a running seat, here", Args: args("NAME"), ValidArgsFunction: a.completeNames,
 		Example: "  berth attach demo\n  berth attach demo --read-only\n  berth attach demo --detach-keys ctrl-p,ctrl-q",
@@ -38,7 +37,7 @@ writer's. When the link is lost or the manager is restarted, it attaches again b
 itself. Keys are ctrl-LETTER, ctrl-] or single characters, several with commas.`,
 		RunE: func(c *cobra.Command, names []string) (err error) {
 			v.in.Name = names[0]
-			if v.leave, err = parseKeys(keys); err != nil {
+			if v.leave, err = parseKeys(v.keys); err != nil {
 				return err
 			}
 			return v.run(c.Context())
@@ -46,7 +45,7 @@ itself. Keys are ctrl-LETTER, ctrl-] or single characters, several with commas.`
 	}
 	c.Flags().BoolVar(&v.in.ReadOnly, "read-only", false, "look, and do not type")
 	c.Flags().BoolVar(&v.take, "take", false, "become the writer though somebody else is")
-	c.Flags().StringVar(&keys, "detach-keys", "ctrl-]", "what leaves")
+	c.Flags().StringVar(&v.keys, "detach-keys", "ctrl-]", "what leaves")
 	c.Flags().StringVar(&v.in.UID, "uid", "", "only if this is the name's current lifecycle uid")
 	return c
 }
@@ -56,7 +55,8 @@ type viewer struct {
 	a       *app
 	in      commands.AttachInput
 	take    bool
-	leave   []byte // what is typed to leave
+	keys    string // what is typed to leave, in words
+	leave   []byte // and in bytes
 	typed   chan []byte
 	left    chan struct{} // closed when the keys to leave were typed
 	sizes   chan os.Signal
@@ -117,9 +117,9 @@ func (v *viewer) run(ctx context.Context) error {
 
 func (v *viewer) how() string {
 	if v.in.ReadOnly {
-		return "you only look; the keys to leave leave"
+		return "you only look; " + v.keys + " leaves"
 	}
-	return "the keys to leave are those of --detach-keys"
+	return v.keys + " leaves"
 }
 
 // begin asks for an offer and redeems it.

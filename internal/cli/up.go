@@ -142,7 +142,7 @@ func (a *app) welcome(w io.Writer, o berth.Options, e berth.Endpoint, profile st
 		provider = "--provider drill "
 	}
 	fmt.Fprintf(w, "\nIn another terminal, type:\n\n  %s spawn demo %s--ttl 1h -- sh -c 'while :; do date; sleep 1; done'\n", client, provider)
-	for _, next := range []string{"ls", "inspect demo", "logs demo -f", "retire demo"} {
+	for _, next := range []string{"ls", "inspect demo", "logs demo -f", "attach demo", "retire demo"} {
 		fmt.Fprintf(w, "  %s %s\n", client, next)
 	}
 	fmt.Fprintf(w, "\nAn interrupt (Ctrl-C) ends the manager and leaves the environments running.\n")

@@ -203,7 +203,14 @@ func TestStopLeavesTheGraceAndThenKills(t *testing.T) {
 	if f := r.must(op); f.ExitCode == nil || *f.ExitCode != 3 || !strings.Contains(r.logs(kind), "cleaning") {
 		t.Fatalf("a seat that cleans up: %+v", f)
 	}
-	deaf, _ := r.running(r.plan(`trap '' TERM; echo ready; while :; do sleep 0.05; done`))
+	shell, _ := r.running(r.plan(`trap '' TERM; trap 'exit 4' HUP; echo ready; while :; do sleep 0.05; done`))
+	r.untilLog(shell, "ready")
+	op = r.op(shell, events.VerbStop)
+	op.Arguments.Grace = "60s"
+	if f := r.must(op); f.ExitCode == nil || *f.ExitCode != 4 {
+		t.Fatalf("a shell that somebody types into: %+v", f)
+	}
+	deaf, _ := r.running(r.plan(`trap '' TERM HUP; echo ready; while :; do sleep 0.05; done`))
 	r.untilLog(deaf, "ready")
 	op = r.op(deaf, events.VerbStop)
 	op.Arguments.Grace = "50ms"

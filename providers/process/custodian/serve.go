@@ -197,11 +197,18 @@ func (c *custodian) stop(grace time.Duration) error {
 // The first process of a pid namespace is spared a signal's default action.
 // If it has no handler for SIGTERM, that action is what it asked for: it is
 // killed as soon as the others, which would die with it, have had their time.
+//
+// A shell that somebody types into ignores SIGTERM, and ends when its terminal
+// hangs up: what ignores the one is sent SIGHUP instead.
 func (c *custodian) terminate(end time.Time) {
 	var asked []events.Custody
 	for _, p := range identity.Descendants(os.Getpid()) {
 		spared := p == c.ident.Seat && c.start.Seat.Isolated && identity.DiesByDefault(p.PID, unix.SIGTERM)
-		if identity.Signal(p, unix.SIGTERM) == nil && !spared {
+		sig := unix.SIGTERM
+		if identity.Ignores(p.PID, sig) {
+			sig = unix.SIGHUP
+		}
+		if identity.Signal(p, sig) == nil && !spared {
 			asked = append(asked, p)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 func TestTreesAndMarks(t *testing.T) {
-	c := exec.Command("/bin/sh", "-c", `trap : TERM; (read y) <&3 & echo ready; read x`)
+	c := exec.Command("/bin/sh", "-c", `trap : TERM; trap '' HUP; (read y) <&3 & echo ready; read x`)
 	mark := "BERTH_TEST_MARK=" + t.TempDir()
 	c.Env = append(os.Environ(), mark)
 	r, w, err := os.Pipe()
@@ -52,6 +52,9 @@ func TestTreesAndMarks(t *testing.T) {
 	}
 	if DiesByDefault(me.PID, unix.SIGTERM) || !DiesByDefault(me.PID, unix.SIGUSR1) {
 		t.Error("the shell catches SIGTERM and not SIGUSR1")
+	}
+	if Ignores(me.PID, unix.SIGTERM) || !Ignores(me.PID, unix.SIGHUP) {
+		t.Error("the shell ignores SIGHUP and not SIGTERM")
 	}
 	in.Close()
 	w.Close()
