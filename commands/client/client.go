@@ -220,9 +220,12 @@ func (c *Client) send(ctx context.Context, row *commands.Contract, s settings, b
 		return commands.Reply{}, fault.New(fault.DeadlineExceeded, "%s was not sent: the time is over", row.Name).WithOutcome(fault.NotExecuted)
 	}
 	nc := c.line.conn()
+	if nc.IsClosed() { // E5; the library says the same of one that closes while it waits
+		return commands.Reply{}, unsent(row, nats.ErrConnectionClosed)
+	}
 	if c.line.again != nil && row.Kind == commands.Read {
 		if !nc.IsConnected() {
-			return commands.Reply{}, silence(row, nats.ErrConnectionClosed)
+			return commands.Reply{}, unsent(row, nats.ErrConnectionClosed)
 		}
 		var stop context.CancelFunc
 		ctx, stop = c.line.whileUp(ctx, nc)
@@ -247,16 +250,21 @@ func silence(row *commands.Contract, err error) error {
 	switch {
 	case errors.Is(err, nats.ErrNoResponders): // E7
 		return fault.New(fault.Unavailable, "no manager answers to %s", row.Name).WithOutcome(fault.NotExecuted).WithHint("`berth up` starts one; `berth doctor` looks at the connection")
-	case errors.Is(err, nats.ErrConnectionClosed), errors.Is(err, nats.ErrInvalidConnection), errors.Is(err, nats.ErrMaxPayload),
+	case errors.Is(err, nats.ErrInvalidConnection), errors.Is(err, nats.ErrMaxPayload),
 		errors.Is(err, nats.ErrBadSubject), errors.Is(err, nats.ErrConnectionDraining), errors.Is(err, nats.ErrHeadersNotSupported):
-		// Refused by the client library before anything was sent (E5).
-		return fault.New(fault.Unavailable, "%s was not sent: %s", row.Name, events.Scrub(err.Error())).WithOutcome(fault.NotExecuted)
+		return unsent(row, err)
 	case errors.Is(err, context.Canceled):
 		return fault.New(fault.Cancelled, "%s was given up before it was answered", row.Name).WithOutcome(outcome)
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrTimeout): // E8
 		return fault.New(fault.DeadlineExceeded, "%s was not answered in time", row.Name).WithOutcome(outcome).WithHint("ask what became of it before repeating it; with the same id a repeat is safe")
 	}
 	return fault.New(fault.Unavailable, "the connection failed before %s was answered: %s", row.Name, events.Scrub(err.Error())).WithOutcome(outcome)
+}
+
+// unsent is the error of a request that was refused on this side before
+// anything was sent (E5).
+func unsent(row *commands.Contract, err error) error {
+	return fault.New(fault.Unavailable, "%s was not sent: %s", row.Name, events.Scrub(err.Error())).WithOutcome(fault.NotExecuted)
 }
 
 // How a reply begins and ends that says ok and nothing but its result.

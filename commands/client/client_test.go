@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -331,6 +332,39 @@ func TestWhatTheClientKnows(t *testing.T) {
 		if n := f.count(); n != want || (err == nil) != (want == 2) {
 			t.Errorf("E9 a write with outcome %s was sent %d times: %v", outcome, n, err)
 		}
+	}
+}
+
+// E8, E9: a write whose connection is closed while it waits may have been
+// executed, and is not sent again; one on a closed connection was never sent (E5).
+func TestAConnectionEndsWhileAWriteWaits(t *testing.T) {
+	srv, nc := embedded.ForTest(t, nil)
+	own, err := srv.Connect()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var asked atomic.Int64
+	sub, err := nc.Subscribe(commands.Prefix(commandstest.Space)+">", func(*nats.Msg) {
+		asked.Add(1)
+		own.Close()
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = sub.Unsubscribe() }()
+	if err := nc.Flush(); err != nil { // the server knows the subscription
+		t.Fatal(err)
+	}
+	c := client.Connect(own, commandstest.Space, commandstest.Caller)
+	pause := func() error {
+		_, err := client.Call(within(t), c, commands.Pause, commands.SeatInput{Named: commands.Named{Name: "demo"}}, client.WithPatience(commandstest.Patience))
+		return err
+	}
+	refused(t, "E8 closed while it waits", pause(), fault.Unavailable, fault.Unknown)
+	_, err = client.Call(within(t), c, commands.Pause, commands.SeatInput{Named: commands.Named{Name: "demo"}})
+	refused(t, "E5 closed before", err, fault.Unavailable, fault.NotExecuted)
+	if n := asked.Load(); n != 1 {
+		t.Errorf("it was sent %d times", n)
 	}
 }
 
