@@ -47,6 +47,8 @@ const (
 	CanManage Capability = "manager.lifecycle"
 	CanFiles  Capability = "manager.files"
 	CanAdmin  Capability = "manager.admin"
+	// CanPersona defines and removes personas.
+	CanPersona Capability = "manager.persona"
 )
 
 // Contract is one row of the table: everything that any surface derives from a

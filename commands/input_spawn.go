@@ -15,6 +15,7 @@ import (
 // Plan. All of it is public text (decision 24).
 type SpawnInput struct {
 	Name     string            `json:"name,omitzero" doc:"name of the environment; one with the next number if absent" pattern:"^[A-Za-z0-9](?:[A-Za-z0-9_-]{0,62}[A-Za-z0-9])?$"`
+	Persona  string            `json:"persona,omitzero" doc:"defined persona; a name that is absent begins with it" pattern:"^[A-Za-z0-9](?:[A-Za-z0-9_-]{0,54}[A-Za-z0-9])?$"`
 	Goal     string            `json:"goal,omitzero" doc:"id of the goal; the request's id if absent" pattern:"^[A-Za-z0-9_-]{1,64}$"`
 	Provider string            `json:"provider,omitzero" doc:"registered provider; process if absent"`
 	Image    *ImageInput       `json:"image,omitzero" doc:"what the environment is made from; the template host if absent"`
@@ -45,6 +46,11 @@ func (in SpawnInput) Check() error {
 			return err
 		}
 	}
+	if in.Persona != "" {
+		if err := checkPersona("persona", in.Persona); err != nil {
+			return err
+		}
+	}
 	if err := first(checkGoal(in.Goal), in.Needs.Check()); err != nil {
 		return err
 	}
@@ -59,7 +65,7 @@ func (in SpawnInput) Check() error {
 }
 
 // Base is what a name that nobody chose begins with.
-func (in SpawnInput) Base() events.Alias { return DefaultBase }
+func (in SpawnInput) Base() events.Alias { return events.Alias(or(in.Persona, DefaultBase)) }
 
 // ReadyFor is how long the spawn may take before its goal is uncertain.
 func (in SpawnInput) ReadyFor() (time.Duration, error) {

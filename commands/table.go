@@ -147,4 +147,5 @@ var Table = []*Contract{
 	Spawn.Contract, Reserve.Contract, Provision.Contract, Start.Contract, Pause.Contract, Resume.Contract, Extend.Contract,
 	Checkpoint.Contract, Export.Contract, ExportRead.Contract, Retire.Contract,
 	GoalGet.Contract, Goals.Contract, GoalCancel.Contract, WriteOff.Contract, Replay.Contract, VerifyLog.Contract,
+	PersonaDefine.Contract, PersonaRemove.Contract, PersonaList.Contract, PersonaShow.Contract,
 }

@@ -20,6 +20,7 @@ const (
 	KindGoal        Kind = "goal"        // goal.<owner>.<actor>.<uid>.<goalId>: goal
 	KindUID         Kind = "uid"         // uid.<uid>: create-only reservation
 	KindNumber      Kind = "number"      // number.<owner>.<base>: numbers of names that nobody chose
+	KindPersona     Kind = "persona"     // persona.<owner>: catalog of personas
 	KindInstance    Kind = "instance"    // instance.<id>: instance
 	KindEnvironment Kind = "environment" // environment.<id>: one that was written off
 	KindSession     Kind = "session"     // session.<id>: create-only proof that an offer was used
@@ -44,6 +45,9 @@ func UIDBoundary(u UID) Boundary { return Boundary("uid." + string(u)) }
 func NumberBoundary(o Owner, base Alias) Boundary {
 	return Boundary("number." + string(o) + "." + string(base))
 }
+
+// PersonaBoundary is an owner's catalog of personas.
+func PersonaBoundary(o Owner) Boundary { return Boundary("persona." + string(o)) }
 
 // InstanceBoundary is a manager's registration.
 func InstanceBoundary(i InstanceID) Boundary { return Boundary("instance." + string(i)) }
@@ -126,7 +130,7 @@ func (k Kind) tokens() int {
 		return 2
 	case KindGoal:
 		return 4
-	case KindUID, KindInstance, KindEnvironment, KindSession, KindSpace, KindProvider:
+	case KindPersona, KindUID, KindInstance, KindEnvironment, KindSession, KindSpace, KindProvider:
 		return 1
 	}
 	return 0

@@ -48,6 +48,8 @@ const (
 	TypeGoalSettled           = "goal.settled"
 	TypeGoalRenamed           = "goal.renamed"
 	TypeNumberIssued          = "number.issued"
+	TypePersonaDefined        = "persona.defined"
+	TypePersonaRemoved        = "persona.removed"
 	TypeUIDReserved           = "uid.reserved"
 	TypeSessionRedeemed       = "session.redeemed"
 	TypeInstanceRegistered    = "instance.registered"
@@ -198,6 +200,12 @@ func (NumberIssued) EventType() string { return TypeNumberIssued }
 
 // EventType implements Event.
 func (SessionRedeemed) EventType() string { return TypeSessionRedeemed }
+
+// EventType implements Event.
+func (PersonaDefined) EventType() string { return TypePersonaDefined }
+
+// EventType implements Event.
+func (PersonaRemoved) EventType() string { return TypePersonaRemoved }
 
 // EventType implements Event.
 func (UIDReserved) EventType() string { return TypeUIDReserved }

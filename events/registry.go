@@ -75,6 +75,8 @@ var registry = index(
 	of[GoalSettled](1),
 	of[GoalRenamed](1),
 	of[NumberIssued](1),
+	of[PersonaDefined](1),
+	of[PersonaRemoved](1),
 	of[UIDReserved](1),
 	of[SessionRedeemed](1),
 	of[InstanceRegistered](1),

@@ -3,6 +3,7 @@ package events
 import (
 	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -27,21 +28,24 @@ var (
 // CheckText accepts one line of public record text (R71): 1 to 2048 bytes of
 // UTF-8 without control characters and without what looks like a secret. The
 // refusal names the field and never repeats the text.
-func CheckText(field, s string) error { return checkText(field, s, false) }
+func CheckText(field, s string) error { return checkText(field, s, MaxText, false) }
 
 // CheckTextMulti is CheckText for text of several lines: newline and tab are
 // accepted.
-func CheckTextMulti(field, s string) error { return checkText(field, s, true) }
+func CheckTextMulti(field, s string) error { return checkText(field, s, MaxText, true) }
 
-func checkText(field, s string, lines bool) error {
+// CheckDocument is CheckTextMulti for a whole document of at most most bytes.
+func CheckDocument(field, s string, most int) error { return checkText(field, s, most, true) }
+
+func checkText(field, s string, most int, lines bool) error {
 	refuse := func(why string) error {
 		return fault.New(fault.BadRequest, "%s is not acceptable as public text: %s", field, why)
 	}
 	switch {
 	case s == "":
 		return refuse("it is empty")
-	case len(s) > MaxText:
-		return refuse("it is longer than 2048 bytes")
+	case len(s) > most:
+		return refuse("it is longer than " + strconv.Itoa(most) + " bytes")
 	case !utf8.ValidString(s):
 		return refuse("it is not UTF-8")
 	}

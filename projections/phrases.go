@@ -103,6 +103,10 @@ var phrases = map[string]func(events.Event) string{
 	events.TypeNumberIssued: phrase(func(e events.NumberIssued) string {
 		return fmt.Sprintf("number %d issued for ever", e.Number)
 	}),
+	events.TypePersonaDefined: phrase(func(e events.PersonaDefined) string {
+		return fmt.Sprintf("persona %s defined, %d bytes", e.Name, len(e.Text))
+	}),
+	events.TypePersonaRemoved:      phrase(func(e events.PersonaRemoved) string { return "persona " + string(e.Name) + " removed" }),
 	events.TypeGoalClaimed:         phrase(func(e events.GoalClaimed) string { return "claimed by " + string(e.Instance) }),
 	events.TypeGoalProgressed:      phrase(progressed),
 	events.TypeGoalCancelRequested: phrase(func(e events.GoalCancelRequested) string { return "asked to end: " + e.Mode }),

@@ -19,6 +19,7 @@ const (
 	instancePages    = 64
 	environmentPages = 256
 	numberPages      = 256
+	personaPages     = 16
 )
 
 // Shelf holds the boundaries that are being worked on, folded, and makes
@@ -29,6 +30,7 @@ type Shelf struct {
 	inherited *pages[aggregates.Seat]
 	goals     *pages[goalPage]
 	numbers   *pages[numberPage]
+	personas  *pages[aggregates.Personas]
 	instances *pages[instancePage]
 }
 
@@ -75,6 +77,7 @@ func NewShelf(log eventlog.Log, opts ...ShelfOption) *Shelf {
 		inherited: newPages(log, environmentPages, aggregates.NewSeat, foldInherited),
 		goals:     newPages(log, DefaultPages, func(events.Boundary) goalPage { return goalPage{} }, foldGoal),
 		numbers:   newPages(log, numberPages, func(events.Boundary) numberPage { return numberPage{} }, foldNumber),
+		personas:  newPages(log, personaPages, func(events.Boundary) aggregates.Personas { return aggregates.Personas{} }, (*aggregates.Personas).Fold),
 		instances: newPages(log, instancePages, func(events.Boundary) instancePage { return instancePage{} }, foldInstance),
 	}
 	for _, o := range opts {
@@ -192,6 +195,17 @@ func (s *Shelf) DecideNumber(ctx context.Context, b events.Boundary, meta events
 	return n.State, r, err
 }
 
+// Personas is an owner's catalog with every commit acknowledged before the call.
+func (s *Shelf) Personas(ctx context.Context, owner events.Owner) (aggregates.Personas, error) {
+	p, _, err := s.personas.current(ctx, events.PersonaBoundary(owner))
+	return p, err
+}
+
+// DecidePersonas is DecideSeat for an owner's catalog.
+func (s *Shelf) DecidePersonas(ctx context.Context, owner events.Owner, meta events.Meta, f func(aggregates.Personas) ([]events.Event, error)) (aggregates.Personas, events.Record, error) {
+	return s.personas.decide(ctx, events.PersonaBoundary(owner), meta, false, f)
+}
+
 // DecideInstance is DecideSeat for an instance.
 func (s *Shelf) DecideInstance(ctx context.Context, id events.InstanceID, meta events.Meta, f func(instance.State) ([]events.Event, error)) (instance.State, events.Record, error) {
 	i, r, err := s.instances.decide(ctx, events.InstanceBoundary(id), meta, false, func(i instancePage) ([]events.Event, error) {
@@ -215,6 +229,8 @@ func (s *Shelf) Absorb(r events.Record) {
 		s.goals.absorb(r)
 	case events.KindNumber:
 		s.numbers.absorb(r)
+	case events.KindPersona:
+		s.personas.absorb(r)
 	case events.KindInstance:
 		s.instances.absorb(r)
 	}

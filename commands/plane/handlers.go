@@ -36,6 +36,10 @@ var handlers = map[string]handler{
 	"goals":                  on(commands.Goals, (*Plane).goals),
 	"goal-cancel":            on(commands.GoalCancel, (*Plane).goalCancel),
 	"write-off":              on(commands.WriteOff, (*Plane).writeOff),
+	"persona-define":         on(commands.PersonaDefine, (*Plane).personaDefine),
+	"persona-remove":         on(commands.PersonaRemove, (*Plane).personaRemove),
+	"persona-list":           on(commands.PersonaList, (*Plane).personaList),
+	"persona-show":           on(commands.PersonaShow, (*Plane).personaShow),
 	"replay":                 on(commands.Replay, (*Plane).replayLog),
 	"verify":                 on(commands.VerifyLog, (*Plane).verifyLog),
 }

@@ -20,6 +20,8 @@ type Shelf interface {
 	Seat(ctx context.Context, owner events.Owner, alias events.Alias) (aggregates.Seat, error)
 	Goal(ctx context.Context, b events.Boundary) (goal.State, uint64, error)
 	DecideSeat(ctx context.Context, owner events.Owner, alias events.Alias, meta events.Meta, f func(aggregates.Seat) ([]events.Event, error)) (aggregates.Seat, events.Record, error)
+	Personas(ctx context.Context, owner events.Owner) (aggregates.Personas, error)
+	DecidePersonas(ctx context.Context, owner events.Owner, meta events.Meta, f func(aggregates.Personas) ([]events.Event, error)) (aggregates.Personas, events.Record, error)
 	DecideNumber(ctx context.Context, b events.Boundary, meta events.Meta, f func(numbering.State) ([]events.Event, error)) (numbering.State, events.Record, error)
 	Number(ctx context.Context, b events.Boundary) (numbering.State, uint64, error)
 	DecideGoal(ctx context.Context, b events.Boundary, meta events.Meta, f func(goal.State) ([]events.Event, error)) (goal.State, events.Record, error)

@@ -76,6 +76,9 @@ func (p *Plane) acceptSpawn(ctx context.Context, c *call, b events.Boundary, fp 
 		return goal.State{}, 0, err
 	}
 	now := events.MillisUTC(p.Now())
+	if err := p.defined(ctx, c.owner(), in.Persona); err != nil {
+		return goal.State{}, 0, err
+	}
 	a := p.allocation(c.owner(), events.Alias(in.Name))
 	if in.Name != "" { // one that was asked for by name must be free
 		if _, _, err := p.claimable(ctx, b, a, plan, target, now, now.Add(ready)); err != nil {

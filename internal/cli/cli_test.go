@@ -155,7 +155,8 @@ func TestEveryVerbIsThere(t *testing.T) {
 			t.Errorf("%s has no help", c.Name())
 		}
 	}
-	wire := map[string]string{"environment-host-facts": "hosts", "health": "doctor", "status": "doctor", "wait": "goal", "export-read": "export", "goals": "goal", "goal-cancel": "goal"}
+	wire := map[string]string{"environment-host-facts": "hosts", "health": "doctor", "status": "doctor", "wait": "goal", "export-read": "export", "goals": "goal", "goal-cancel": "goal",
+		"persona-define": "persona", "persona-remove": "persona", "persona-list": "persona", "persona-show": "persona"}
 	for _, c := range commands.Table {
 		name := c.Name
 		if w := wire[name]; w != "" {

@@ -72,6 +72,7 @@ func (a *app) reserveCommand() *cobra.Command {
 
 func (f *spawnFlags) flags(c *cobra.Command) {
 	fl := c.Flags()
+	fl.StringVar(&f.in.Persona, "persona", "", "defined persona; a name that is left out begins with it")
 	fl.StringVar(&f.in.Provider, "provider", "", "registered provider (default "+commands.DefaultProvider+")")
 	fl.StringVar(&f.image, "image", "", "what it is made from: template:NAME or oci:PATH (default template:host)")
 	fl.StringVar(&f.in.CPUs, "cpus", "", "exact decimal number of CPUs (default "+commands.DefaultCPUs+")")
