@@ -84,7 +84,6 @@ func (d *Driver) Preflight(ctx context.Context, plan events.Plan) (providers.Pre
 	if err != nil {
 		return providers.Preflight{}, err
 	}
-	c.Screen = false // a terminal there can't be reached over this protocol (R11)
 	out := providers.Preflight{Checks: p.Checks, Capabilities: c, Network: p.Network}
 	if p.ProbedAt > 0 && p.ProbedAt <= events.MaxSafeInteger {
 		out.ProbedAt = time.UnixMilli(p.ProbedAt).UTC()
