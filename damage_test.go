@@ -168,27 +168,28 @@ func blocks(t *testing.T, dir string) []string {
 	return b
 }
 
-// cut takes n bytes off the end of a file.
+// cut takes n bytes, at most half of it, off the end of a file.
 func cut(t *testing.T, path string, n int64) {
 	t.Helper()
 	info, err := os.Stat(path)
 	if err == nil {
-		err = os.Truncate(path, info.Size()-n)
+		err = os.Truncate(path, info.Size()-min(n, info.Size()/2))
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 }
 
-// scribble overwrites bytes of a file, n bytes before its end.
+// scribble overwrites bytes of a file, n bytes before its end, or in its middle.
 func scribble(t *testing.T, path string, n int) {
 	t.Helper()
 	b, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i := range 32 {
-		b[len(b)-n+i] ^= 0xa5
+	at := len(b) - min(n, len(b)/2)
+	for i := range min(32, len(b)-at) {
+		b[at+i] ^= 0xa5
 	}
 	write(t, path, b)
 }
