@@ -193,17 +193,21 @@ func (m *Manager) openEngine() error {
 			return badConfig("data directory %s can't be written: %s", m.dir.Path, err)
 		}
 	}
+	delegation, err := m.openDelegation()
+	if err != nil {
+		return err
+	}
 	m.plane = plane.New(plane.Options{
 		Space: m.opts.Space, Self: m.writer, Log: m.commits(), Shelf: m.shelf, Views: m.runner, Providers: m.drivers, IDs: m.ids,
 		Now: m.clock.Now, ExportsDir: m.dir.File(exportsDir), Version: m.opts.Version, Durability: m.Profile(), Caller: m.dir.Identity.Caller,
-		Shared: shared, MaxSeats: m.opts.MaxSeats, Engine: m.engineCounts, Admit: m.guard.Check, Logger: m.logger,
+		Shared: shared, MaxSeats: m.opts.MaxSeats, Engine: m.engineCounts, Admit: m.guard.Check, Delegation: delegation, Logger: m.logger,
 		Sign: func(o terminal.Offer) (terminal.Offer, error) { return o.Sign(m.dir.Key) },
 	})
 	m.engine = sagas.NewEngine(sagas.Options{
 		Log: m.commits(), Shelf: m.shelf, Drivers: m.drivers, Self: m.writer, Caller: m.dir.Identity.Caller, IDs: m.ids,
 		Now: m.clock.Now, Jitter: rand.Float64, MaterialDir: m.dir.File(materialDir), ExportsDir: m.dir.File(exportsDir),
 		Logger: m.logger, CheckEpoch: m.fence.Check, Continue: m.plane.Continue, About: m.goalsAbout, Hook: m.opts.Hook,
-		Bearers: m.bearers,
+		Bearers: m.bearers, Delegation: delegation,
 	})
 	return nil
 }

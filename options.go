@@ -47,6 +47,9 @@ type Options struct {
 	// PROVIDER=socket:/PATH or PROVIDER=https://HOST[:PORT][/PATH], one for a
 	// provider (R43). The source is bound with the credential of each launch.
 	BearerSources []string
+	// Delegation is a file with what the hand-offs of delegated seats have in
+	// common (handoff.ParseProfile); empty refuses such seats.
+	Delegation string
 	// Labels are the operator's words on this instance, which a spawn may ask
 	// for; at most MaxLabels.
 	Labels map[string]string

@@ -28,6 +28,9 @@ type Plan struct {
 	Lifetime  time.Duration     `json:"lifetime"` // from acceptance; zero: no deadline asked
 	Command   []string          `json:"command"`
 	Options   map[string]string `json:"options,omitempty"` // selection data only
+	// Delegated: the seat begins with a hand-off (H1-H20), and Command is the
+	// bootstrap that takes it.
+	Delegated bool `json:"delegated,omitempty"`
 }
 
 // Target is how far the operator wants a seat to go.

@@ -77,6 +77,7 @@ func (s *scanner) plan() Plan {
 	if s.maybe(`,"options":`) {
 		p.Options = s.textMap()
 	}
+	p.Delegated = s.maybe(`,"delegated":true`)
 	s.lit(`}`)
 	return p
 }

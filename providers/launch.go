@@ -79,6 +79,9 @@ func checkLaunch(d Driver, op Operation) error {
 	if len(op.Material) == 0 {
 		return nil
 	}
+	if op.Plan.Delegated {
+		return checkHandoff(d, op)
+	}
 	bad := func(why string) error {
 		return fault.New(fault.BadRequest, "the launch of environment %s is refused: %s", op.Environment, why)
 	}

@@ -53,7 +53,7 @@ func (e *Engine) act(ent *entry, t *turn) {
 	switch a.Kind {
 	case Dispatch:
 		limit := t.call.Deadline.Sub(t.now)
-		e.launch(ent, limit, func(ctx context.Context) input { return e.call(ctx, ent, p, t.call) })
+		e.launch(ent, limit, func(ctx context.Context) input { return e.call(ctx, ent, p, t.seat.Head.UID, t.call) })
 	case Reconcile, Exclude:
 		op := e.operation(t.seat, *t.seat.Environment.Operation)
 		e.launch(ent, askLimit, func(ctx context.Context) input { return e.ask(ctx, p, a.Kind, op) })
@@ -115,14 +115,15 @@ func (e *Engine) operation(s aggregates.Seat, o environment.Operation) providers
 	}
 }
 
-// call is the one dispatch of a journaled operation.
-func (e *Engine) call(ctx context.Context, ent *entry, p providers.Entry, op providers.Operation) input {
+// call is the one dispatch of a journaled operation of a lifecycle.
+func (e *Engine) call(ctx context.Context, ent *entry, p providers.Entry, uid events.UID, op providers.Operation) input {
 	if !e.hook("call:" + string(op.Verb) + ":before") {
 		return nil
 	}
 	out := providers.Call(ctx, p.Driver, op, func(op providers.Operation, out providers.Outcome) {
 		e.post(ent, answered(op, out), false) // scenario 6
 	})
+	e.dropHandOff(uid, op)
 	if !e.hook("call:" + string(op.Verb) + ":after") {
 		return nil
 	}
@@ -215,6 +216,9 @@ func (e *Engine) probe(ctx context.Context, p providers.Entry, missing error, s 
 	host, err := events.HostFacts{}, missing
 	if err == nil {
 		host, err = e.host(ctx, p)
+	}
+	if err == nil && plan.Delegated {
+		err = p.Delegable()
 	}
 	if err == nil {
 		image, err = p.Driver.DescribeImage(ctx, plan.Image)

@@ -13,6 +13,7 @@ import (
 	"berth/aggregates/slot"
 	"berth/events"
 	"berth/events/eventlog"
+	"berth/internal/handoff"
 	"berth/providers"
 )
 
@@ -66,7 +67,10 @@ type Options struct {
 	// accepted them; it is asked when a seat comes from another instance. Nil:
 	// only those are taken over that the seat itself names.
 	About func(seat events.Boundary) []events.Boundary
-	Hook  Hook
+	// Delegation is what the hand-offs of delegated seats have in common; nil:
+	// none can start.
+	Delegation *handoff.Profile
+	Hook       Hook
 }
 
 // Engine runs the sagas of the seats that one instance holds. It has no

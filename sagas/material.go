@@ -59,11 +59,13 @@ func (e *Engine) material(v events.Verb, s aggregates.Seat) (providers.Material,
 	if v != events.VerbProvision && v != events.VerbStart || len(s.Head.Ledger) == 0 {
 		return nil, nil
 	}
+	if s.Environment.Plan.Delegated {
+		return e.handOff(v, s)
+	}
 	c := s.Head.Ledger[len(s.Head.Ledger)-1]
-	b, err := os.ReadFile(filepath.Join(e.o.MaterialDir, string(s.Head.UID), string(c.ID)))
+	b, err := e.staged(s)
 	if err != nil {
-		return nil, fault.New(fault.FailedPrecondition, "the staged credential %s of %s can't be read", c.ID, s.Alias).
-			WithHint("spawn it again; `berth doctor` checks the data directory")
+		return nil, err
 	}
 	return providers.Launch(s.Environment.Plan, events.LaunchRequest{
 		Environment: s.Environment.ID, UID: s.Head.UID, Generation: c.Generation,

@@ -73,12 +73,17 @@ func terminalize(reason string) func(View) Action {
 }
 
 func giveUp(v View) Action {
-	if busy := v.env().Throttled; busy >= MaxThrottled {
-		why := fault.New(fault.ResourceExhausted, "provider %s asked %d times to come back later", v.env().Plan.Provider, busy).WithOutcome(fault.NotExecuted)
-		return appendAction(events.EnvironmentRefused{Environment: v.env().ID, Fault: why})
+	e := v.env()
+	var why *fault.Error
+	switch {
+	case e.Throttled >= MaxThrottled:
+		why = fault.New(fault.ResourceExhausted, "provider %s asked %d times to come back later", e.Plan.Provider, e.Throttled)
+	case failedOnce(e):
+		why = fault.New(fault.Unavailable, "provider %s did not create this delegated seat, as was proved; it is not tried again", e.Plan.Provider)
+	default:
+		why = fault.New(fault.Unavailable, "provider %s lost this creation %d times; each was proved never to have happened", e.Plan.Provider, e.Excluded)
 	}
-	why := fault.New(fault.Unavailable, "provider %s lost this creation %d times; each was proved never to have happened", v.env().Plan.Provider, v.env().Excluded).WithOutcome(fault.NotExecuted)
-	return appendAction(events.EnvironmentRefused{Environment: v.env().ID, Fault: why})
+	return appendAction(events.EnvironmentRefused{Environment: e.ID, Fault: why.WithOutcome(fault.NotExecuted)})
 }
 
 func exitedEarlyFault(v View) Action {

@@ -111,7 +111,13 @@ func refused(v View) bool {
 
 func exhausted(v View) bool {
 	return v.Seat.Slot.Phase == slot.Provisioning && v.env().Refusal == nil &&
-		(v.env().Excluded >= MaxExcluded || v.env().Throttled >= MaxThrottled)
+		(v.env().Excluded >= MaxExcluded || v.env().Throttled >= MaxThrottled || failedOnce(v.env()))
+}
+
+// failedOnce: a delegated seat is created once (H6, H12); what was proved never
+// to have happened is not tried again.
+func failedOnce(e *environment.State) bool {
+	return e.Plan.Delegated && e.Excluded+e.Throttled > 0
 }
 
 // exitedEarly: the seat is not active yet and its process ended badly (2.6).

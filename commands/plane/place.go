@@ -25,6 +25,9 @@ func (p *Plane) holdHere(ctx context.Context, uid events.UID, plan events.Plan, 
 	if _, err := p.Providers.Get(plan.Provider); err != nil {
 		return err
 	}
+	if err := p.delegable(plan); err != nil {
+		return err
+	}
 	least, err := needs.Free()
 	if err != nil {
 		return err

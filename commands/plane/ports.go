@@ -10,6 +10,7 @@ import (
 	"berth/aggregates/numbering"
 	"berth/events"
 	"berth/events/eventlog"
+	"berth/internal/handoff"
 	"berth/projections"
 	"berth/providers"
 	"berth/terminal"
@@ -76,6 +77,8 @@ type Options struct {
 	Admit func() error
 	// Sign signs offers of terminal sessions with the instance's key. Nil: this
 	// plane offers none.
-	Sign   func(terminal.Offer) (terminal.Offer, error)
-	Logger *slog.Logger
+	Sign func(terminal.Offer) (terminal.Offer, error)
+	// Delegation is what hand-offs have in common; nil refuses delegated seats.
+	Delegation *handoff.Profile
+	Logger     *slog.Logger
 }

@@ -163,7 +163,7 @@ func (p *Plane) draftSpawn(ctx context.Context, c *call, b events.Boundary, acce
 func (p *Plane) claimOf(b events.Boundary, a events.Allocation, plan events.Plan, target events.Target, accepted, ready time.Time) aggregates.Claim {
 	c := aggregates.Claim{
 		UID: a.UID, Environment: a.Environment, Activation: events.OperationID("activate-" + string(a.UID)), Goal: b,
-		Holder: p.Self.Instance, Plan: plan, Target: target, Ready: ready,
+		Holder: p.Self.Instance, Plan: p.launched(a, plan), Target: target, Ready: ready,
 	}
 	if plan.Lifetime > 0 {
 		deadline := events.MillisUTC(accepted.Add(plan.Lifetime))
@@ -210,6 +210,9 @@ func (p *Plane) claim(ctx context.Context, b events.Boundary, g goal.State) (goa
 	}
 	plan, err := request.Input.Plan()
 	if err != nil {
+		return p.endGoal(ctx, b, events.GoalFailed, fault.From(err))
+	}
+	if err := p.delegable(plan); err != nil {
 		return p.endGoal(ctx, b, events.GoalFailed, fault.From(err))
 	}
 	if err := p.admit(ctx, a.UID, plan, events.HostCapacity{}); err != nil {

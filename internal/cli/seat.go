@@ -10,16 +10,6 @@ import (
 	"berth/internal/handoff"
 )
 
-// The environment of a delegated seat.
-const (
-	// EnvHandoff names the hand-off file; it is dropped before anything else.
-	EnvHandoff = "BERTH_MANAGED_HANDOFF_FILE"
-	// EnvInstance is the id of the manager that launched the seat.
-	EnvInstance = "BERTH_MANAGER_INSTANCE"
-	// EnvHandoffFD tells the command on which descriptor the document is.
-	EnvHandoffFD = "BERTH_HANDOFF_FD"
-)
-
 // seatName is the verb that takes a hand-off.
 const seatName = "seat"
 
@@ -38,15 +28,15 @@ func takeHandoff(p Program) bootstrap {
 	if i := slices.Index(words, "--"); i >= 0 {
 		words = words[:i]
 	}
-	path := p.Env(EnvHandoff)
+	path := p.Env(handoff.EnvFile)
 	if path == "" || !slices.Contains(words, seatName) {
 		return bootstrap{}
 	}
 	b := bootstrap{named: true}
 	b.raw, b.err = handoff.Take(path)
 	if p.Unset != nil {
-		if err := p.Unset(EnvHandoff); err != nil && b.err == nil {
-			b.err = fault.New(fault.Internal, "%s can't be dropped", EnvHandoff).WithOutcome(fault.NotExecuted)
+		if err := p.Unset(handoff.EnvFile); err != nil && b.err == nil {
+			b.err = fault.New(fault.Internal, "%s can't be dropped", handoff.EnvFile).WithOutcome(fault.NotExecuted)
 		}
 	}
 	return b
@@ -64,15 +54,15 @@ func (a *app) seatCommand() *cobra.Command {
 			}
 			return nil
 		},
-		Long: `Begin a delegated seat, inside of its environment. The file that ` + EnvHandoff + `
+		Long: `Begin a delegated seat, inside of its environment. The file that ` + handoff.EnvFile + `
 names is opened without following links, removed, read, and the variable dropped,
 before anything else; whatever the outcome, nothing of it is left. It must be a plain
 file of this user with mode 0600 and no other name.
 
 The hand-off must be for the space, owner, actor and lifecycle uid that the flags say,
-and ` + EnvInstance + ` must name the manager. A difference is refused before any
+and ` + handoff.EnvInstance + ` must name the manager. A difference is refused before any
 connection is made; the refusal names the field and never a value. Then this process
-becomes COMMAND, which reads the document once from the descriptor in ` + EnvHandoffFD + `.`,
+becomes COMMAND, which reads the document once from the descriptor in ` + handoff.EnvFD + `.`,
 		Example: "  berth seat --expect-space default --expect-owner local --expect-actor demo \\\n    --expect-uid 0123456789abcdefghijklmnop -- my-agent",
 		RunE: func(_ *cobra.Command, command []string) error {
 			d, err := a.handedOff(f)
@@ -92,7 +82,7 @@ becomes COMMAND, which reads the document once from the descriptor in ` + EnvHan
 	fl.StringVar(&f.owner, "expect-owner", "", "owner that it must be for")
 	fl.StringVar(&f.actor, "expect-actor", "", "actor that it must be for")
 	fl.StringVar(&f.uid, "expect-uid", "", "lifecycle uid that it must be for")
-	fl.StringVar(&f.instance, "expect-instance", "", "manager that "+EnvInstance+" must name; any if absent")
+	fl.StringVar(&f.instance, "expect-instance", "", "manager that "+handoff.EnvInstance+" must name; any if absent")
 	for _, name := range []string{"expect-space", "expect-owner", "expect-actor", "expect-uid"} {
 		_ = c.MarkFlagRequired(name) // only fails for a flag that is not there
 	}
@@ -115,12 +105,12 @@ func (a *app) handedOff(f delegatedFlags) (handoff.Document, error) {
 		}
 	}
 	if !a.taken.named {
-		return none, fault.New(fault.FailedPrecondition, "%s is not set: this is not a delegated seat, or its hand-off was taken before", EnvHandoff).
+		return none, fault.New(fault.FailedPrecondition, "%s is not set: this is not a delegated seat, or its hand-off was taken before", handoff.EnvFile).
 			WithOutcome(fault.NotExecuted)
 	}
-	instance, err := events.ParseInstanceID(a.Env(EnvInstance))
+	instance, err := events.ParseInstanceID(a.Env(handoff.EnvInstance))
 	if err != nil {
-		return none, fault.New(fault.FailedPrecondition, "%s requires %s, the id of the manager that launched the seat: it is missing or not one", EnvHandoff, EnvInstance).
+		return none, fault.New(fault.FailedPrecondition, "%s requires %s, the id of the manager that launched the seat: it is missing or not one", handoff.EnvFile, handoff.EnvInstance).
 			WithOutcome(fault.NotExecuted)
 	}
 	d, err := handoff.Parse(a.taken.raw)

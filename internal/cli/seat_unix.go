@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"berth/events/fault"
+	"berth/internal/handoff"
 )
 
 // become puts the document into a pipe and replaces this process by the
@@ -39,7 +40,7 @@ func become(command []string, document []byte) error {
 	if n != len(document) {
 		return unpiped()
 	}
-	env := append(os.Environ(), EnvHandoffFD+"="+strconv.Itoa(ends[0]))
+	env := append(os.Environ(), handoff.EnvFD+"="+strconv.Itoa(ends[0]))
 	err = unix.Exec(program, command, env)
 	return fault.New(fault.FailedPrecondition, "the command of the seat can't be started: %s", err).WithOutcome(fault.NotExecuted)
 }

@@ -90,6 +90,7 @@ func (f *spawnFlags) flags(c *cobra.Command) {
 	fl.BoolVar(&f.needs.GPU, "gpu", false, "only on an instance whose operator gave it a label gpu")
 	fl.StringArrayVar(&f.labels, "needs-label", nil, "NAME=VALUE of a label that the instance must have (up --host-label); may be repeated")
 	fl.StringVar(&f.free, "min-headroom", "", "the least that must be free before it: cpus=N,memory=SIZE,disk=SIZE,slots=N, each optional")
+	fl.BoolVar(&f.in.Delegated, "delegated", false, "begin the seat with a hand-off, which its command takes (see `berth seat`)")
 	fl.BoolVar(&f.dry, "dry-run", false, "print the events that would be appended, and append nothing")
 	f.wait.flags(c, false)
 }

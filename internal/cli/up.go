@@ -20,10 +20,10 @@ import (
 const maxLogBytes = int64(1) << 50
 
 type upFlags struct {
-	listen, http, durability, nats, drill, docker, fly, accept, maxBytes, level string
-	hosted, bearers, labels                                                     []string
-	initSpace                                                                   bool
-	maxSeats                                                                    int
+	listen, http, durability, nats, drill, docker, fly, delegation, accept, maxBytes, level string
+	hosted, bearers, labels                                                                 []string
+	initSpace                                                                               bool
+	maxSeats                                                                                int
 }
 
 func (a *app) upCommand() *cobra.Command {
@@ -48,6 +48,7 @@ second signal ends it at once. Started again, it takes up what it finds.`,
 	fl.StringVar(&f.durability, "durability", "strict", "strict: every commit is synced by itself; group: commits that wait share one sync")
 	fl.StringVar(&f.nats, "nats", "", "use the NATS server at this URL in place of the embedded one (with --creds)")
 	fl.StringVar(&f.drill, "drill", "", "also register the drill provider, with this script of faults")
+	fl.StringVar(&f.delegation, "delegation", "", "file with what the hand-offs of delegated seats have in common")
 	fl.StringVar(&f.docker, "docker", "", "also register the Docker Engine on this unix socket")
 	fl.Lookup("docker").NoOptDefVal = docker.DefaultSocket
 	fl.StringVar(&f.fly, "fly", "", "also register a Fly app: app=NAME,token-file=PATH and optionally region, slots, cpus, memory-mib")
@@ -69,7 +70,7 @@ func (a *app) upOptions(f upFlags) (berth.Options, error) {
 	}
 	o := berth.Options{
 		DataDir: dir, Listen: f.listen, HTTP: f.http, Durability: berth.Durability(f.durability), NATS: f.nats,
-		Credentials: a.creds, Drill: f.drill, Docker: f.docker, Fly: f.fly, Hosted: f.hosted, BearerSources: f.bearers, InitSpace: f.initSpace, AcceptHistoryLoss: f.accept, Version: ReadBuild().Version, Hook: a.Hook,
+		Credentials: a.creds, Drill: f.drill, Docker: f.docker, Delegation: f.delegation, Fly: f.fly, Hosted: f.hosted, BearerSources: f.bearers, InitSpace: f.initSpace, AcceptHistoryLoss: f.accept, Version: ReadBuild().Version, Hook: a.Hook,
 	}
 	if o.Labels, err = pairs("--host-label", f.labels); err != nil {
 		return o, err

@@ -57,6 +57,9 @@ func Bearer(file string, shortest, longest int) ([]byte, error) {
 	return b, nil
 }
 
+// Text reads a secret text whole.
+func Text(file string) ([]byte, error) { return read(file, true) }
+
 // KeyPair reads a certificate and its key, both PEM.
 func KeyPair(certFile, keyFile string) (tls.Certificate, error) {
 	cert, err := read(certFile, false)

@@ -155,6 +155,9 @@ func (d *Driver) handle(c Call) (Answer, int64, error) {
 // Name is "drill".
 func (d *Driver) Name() string { return "drill" }
 
+// TakesHandoff implements providers.Delegator: a simulated seat takes anything.
+func (d *Driver) TakesHandoff() error { return nil }
+
 // Bundle is how the provider is registered.
 func (d *Driver) Bundle() providers.Bundle { return providers.BundleOf(d, nil) }
 

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"berth/events/fault"
+	"berth/internal/handoff"
 	"berth/providers/process/cgroup"
 	"berth/providers/process/image"
 	"berth/providers/process/seatdir"
@@ -87,9 +88,17 @@ func (d *Driver) startOf(ctx context.Context, c *seat.Call) (any, error) {
 	if s.Seat.Socket, err = socketOf(c); err != nil {
 		return nil, err
 	}
+	if _, ok := c.Op.Material[handoff.Purpose]; ok {
+		s.Seat.Handoff = true
+		s.Seat.Env[handoff.EnvFile], s.Seat.Env[handoff.EnvInstance] = filepath.Join(material, handoff.Purpose), string(c.Op.Writer.Instance)
+	}
 	if ch.limited {
 		s.Group = cgroup.Group{Layout: d.probeHost(ctx).Groups, Name: "berth-" + string(c.Op.Environment)}
 		s.Limits = limitsOf(p.Resources)
 	}
 	return s, nil
 }
+
+// TakesHandoff implements providers.Delegator: the material of a seat is a
+// directory of its own, which nobody else sees.
+func (d *Driver) TakesHandoff() error { return nil }

@@ -52,6 +52,9 @@ func (w *World) Continue(ctx context.Context, b events.Boundary, g goal.State) e
 		return err
 	}
 	plan := Plan()
+	if w.Alter != nil {
+		w.Alter(&plan)
+	}
 	deadline := events.MillisUTC(g.AcceptedAt.Add(plan.Lifetime))
 	a := g.Allocated
 	_, _, err := w.Shelf.DecideSeat(ctx, a.Owner, a.Name, w.meta(), func(s aggregates.Seat) ([]events.Event, error) {

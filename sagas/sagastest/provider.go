@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"io"
+	"maps"
 	"os"
 	"runtime"
 	"sync"
@@ -11,6 +12,7 @@ import (
 
 	"berth/events"
 	"berth/events/fault"
+	"berth/internal/handoff"
 	"berth/providers"
 	"berth/providers/drill"
 )
@@ -23,6 +25,7 @@ type Provider struct {
 	next          time.Time
 	watches       map[chan struct{}]struct{}
 	over          chan struct{}
+	handed        map[events.OperationID][]byte
 	running, peak int // mutations that are being answered, and the most of them
 }
 
@@ -33,7 +36,17 @@ var (
 
 // NewProvider is an empty provider that follows the script.
 func NewProvider(s drill.Script) *Provider {
-	return &Provider{m: drill.NewMachine(s), watches: map[chan struct{}]struct{}{}, over: make(chan struct{})}
+	return &Provider{m: drill.NewMachine(s), watches: map[chan struct{}]struct{}{}, over: make(chan struct{}), handed: map[events.OperationID][]byte{}}
+}
+
+// TakesHandoff implements providers.Delegator.
+func (p *Provider) TakesHandoff() error { return nil }
+
+// Handed is the hand-off that each operation brought, those that brought one.
+func (p *Provider) Handed() map[events.OperationID][]byte {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return maps.Clone(p.handed)
 }
 
 // SetScript replaces the script.
@@ -112,6 +125,9 @@ func (p *Provider) Do(ctx context.Context, op providers.Operation) providers.Out
 	p.mu.Lock()
 	p.running++
 	p.peak = max(p.peak, p.running)
+	if b, ok := op.Material[handoff.Purpose]; ok {
+		p.handed[op.ID] = b
+	}
 	p.mu.Unlock()
 	defer func() {
 		p.mu.Lock()

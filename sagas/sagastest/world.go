@@ -44,6 +44,8 @@ type World struct {
 	Dir      string
 	Epoch    uint64
 
+	// Alter changes what a spawn asks for; nil leaves it as Plan is.
+	Alter func(*events.Plan)
 	// Options is changed before a start.
 	Options func(*sagas.Options)
 

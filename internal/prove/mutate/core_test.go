@@ -43,6 +43,12 @@ var core = []mutant{
 
 	{"take a lost answer for a refusal, and try again (H12)", "sagas/outcome.go",
 		`case out.Kind == providers.Refused:`, `case out.Kind != providers.Done && !late:`, "./sagas", ""},
+	{"create a delegated seat a second time (H12)", "sagas/when.go",
+		`return e.Plan.Delegated && e.Excluded+e.Throttled > 0`, `return false`, "./internal/prove/scenario", "Delegated"},
+	{"keep a hand-off that was given (H6)", "sagas/act.go",
+		`e.dropHandOff(uid, op)`, `_ = uid`, "./internal/prove/scenario", "Delegated"},
+	{"leave a hand-off file that was refused (H8)", "internal/handoff/file_unix.go",
+		`if err := unix.Unlink(path); err != nil && !errors.Is(err, unix.ENOENT) {`, `if err := error(nil); openErr == nil && errors.Is(unix.Unlink(path), unix.EISDIR) || err != nil {`, "./internal/handoff", "Take"},
 	{"take 'still open' for 'can never land' (H13)", "sagas/outcome.go",
 		`case providers.Excluded:`, `case providers.Excluded, providers.Open:`, "./sagas", ""},
 	{"drop a late answer (scenario 6)", "sagas/act.go",

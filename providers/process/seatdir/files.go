@@ -30,7 +30,8 @@ type Seat struct {
 	Command  []string          `json:"command"`
 	Env      map[string]string `json:"env"`
 	Material bool              `json:"material,omitempty"`
-	Socket   string            `json:"socket,omitempty"` // of the host, that the seat sees at the same path; empty: none
+	Socket   string            `json:"socket,omitempty"`  // of the host, that the seat sees at the same path; empty: none
+	Handoff  bool              `json:"handoff,omitempty"` // the seat removes what it takes from its material (H8)
 }
 
 // Ident says who holds the seat, and who the seat is.

@@ -196,7 +196,11 @@ func homeAndMaterial(root string, s seatdir.Seat) error {
 	if err := unix.Mount(seatdir.DirMaterial, to, "", unix.MS_BIND, ""); err != nil {
 		return fmt.Errorf("mounting the material: %w", err)
 	}
-	return setAttributes(to, 0, unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV)
+	attributes := uint64(unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV)
+	if !s.Handoff {
+		attributes |= unix.MOUNT_ATTR_RDONLY
+	}
+	return setAttributes(to, 0, attributes)
 }
 
 // SocketRoots are where an isolated seat can be shown a socket of the host: they

@@ -1,0 +1,32 @@
+package plane
+
+import (
+	"berth/events"
+	"berth/events/fault"
+	"berth/internal/handoff"
+)
+
+// delegable refuses a delegated seat that this instance can't begin, before
+// anything is made for it (H5); it says nothing of others.
+func (p *Plane) delegable(plan events.Plan) error {
+	if !plan.Delegated {
+		return nil
+	}
+	if p.Delegation == nil {
+		return handoff.Refused(fault.FailedPrecondition, "the manager has no delegation profile")
+	}
+	e, err := p.Providers.Get(plan.Provider)
+	if err != nil {
+		return err
+	}
+	return e.Delegable()
+}
+
+// launched is the plan as it is frozen: the command of a delegated seat is its
+// bootstrap, with what it must expect (H9).
+func (p *Plane) launched(a events.Allocation, plan events.Plan) events.Plan {
+	if plan.Delegated && p.Delegation != nil {
+		plan.Command = p.Delegation.Command(a.Owner, a.Actor, a.UID, plan.Command)
+	}
+	return plan
+}
