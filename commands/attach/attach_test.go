@@ -17,6 +17,7 @@ import (
 	"berth/events"
 	"berth/events/fault"
 	"berth/internal/embedded"
+	"berth/providers"
 	"berth/terminal"
 )
 
@@ -29,14 +30,24 @@ type world struct {
 	key nkeys.KeyPair
 	pub string
 	env events.EnvironmentID
+	url string // of the server
 }
 
 func newWorld(t *testing.T) *world {
+	t.Helper()
+	return worldWith(t, embedded.Options{Listen: true}, nil)
+}
+
+// worldWith has another terminal for its seats, unless show is nil.
+func worldWith(t *testing.T, server embedded.Options, show providers.Terminal) *world {
+	t.Helper()
+	server.StoreDir = t.TempDir()
 	w := &world{World: commandstest.New(t, commandstest.Config{}), t: t}
-	s, err := embedded.Start(t.Context(), embedded.Options{StoreDir: t.TempDir()})
+	s, err := embedded.Start(t.Context(), server)
 	if err != nil {
 		t.Fatal(err)
 	}
+	w.url = s.ClientURL()
 	t.Cleanup(s.Stop)
 	if w.nc, err = s.Connect(); err != nil {
 		t.Fatal(err)
@@ -48,7 +59,7 @@ func newWorld(t *testing.T) *world {
 	}
 	w.Plane.Sign = func(o terminal.Offer) (terminal.Offer, error) { return o.Sign(key) }
 	w.srv, err = attach.Start(attach.Options{
-		Conn: w.nc, Space: commandstest.Space, Self: w.Plane.Self, Key: key, Log: w.Log, Shelf: w.Shelf, Providers: w.Plane.Providers,
+		Conn: w.nc, Space: commandstest.Space, Self: w.Plane.Self, Key: key, Log: w.Log, Shelf: w.Shelf, Providers: terminals{w.Plane.Providers, show},
 		IDs: w.IDs, Now: time.Now, Caller: commandstest.Caller,
 	})
 	if err != nil {
@@ -61,6 +72,20 @@ func newWorld(t *testing.T) *world {
 	w.pub, _ = w.key.PublicKey()
 	w.env = w.Spawn("demo").Environment
 	return w
+}
+
+// terminals gives every provider another terminal, unless there is none.
+type terminals struct {
+	attach.Providers
+	show providers.Terminal
+}
+
+func (p terminals) Get(name string) (providers.Entry, error) {
+	e, err := p.Providers.Get(name)
+	if p.show != nil {
+		e.Terminal = p.show
+	}
+	return e, err
 }
 
 func (w *world) offer(readOnly bool) terminal.Offer {
@@ -222,6 +247,20 @@ func TestOneWrites(t *testing.T) {
 		t.Fatal("the old writer was not told")
 	}
 	second.Close()
+}
+
+// What was typed right before the holder left is not lost.
+func TestTypedBeforeLeaving(t *testing.T) {
+	w := newWorld(t)
+	looker := w.begin(true, false)
+	defer looker.Close()
+	for i := range 20 {
+		s := w.begin(false, true)
+		text := fmt.Sprintf("<%d>", i)
+		s.Type([]byte(text))
+		s.Close()
+		w.shows(looker, text)
+	}
 }
 
 // The ends are told apart.

@@ -51,7 +51,9 @@ func (x *session) hear(f terminal.Frame) {
 	case terminal.KindPing:
 		x.publish(terminal.Frame{Kind: terminal.KindPong})
 	case terminal.KindClose:
-		x.end(terminal.EndClosed, "")
+		// What was typed before is still taken, if the seat reads it in time.
+		x.push(f)
+		time.AfterFunc(leaveIn, func() { x.end(terminal.EndClosed, "") })
 	case terminal.KindData, terminal.KindResize:
 		x.push(f)
 	}
@@ -75,6 +77,10 @@ func (x *session) take() {
 		case <-x.ctx.Done():
 			return
 		case f = <-x.in:
+		}
+		if f.Kind == terminal.KindClose {
+			x.end(terminal.EndClosed, "")
+			return
 		}
 		if f.Kind == terminal.KindResize {
 			size := providers.Size{Rows: f.Rows, Cols: f.Cols}

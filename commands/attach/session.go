@@ -23,6 +23,8 @@ const (
 	typeFor   = 10 * time.Second
 	resizeFor = 5 * time.Second
 	whyFor    = 2 * time.Second
+	// leaveIn bounds what is still typed of a holder that has left.
+	leaveIn = 10 * time.Second
 )
 
 // session is one holder's.

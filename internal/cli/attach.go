@@ -61,6 +61,7 @@ type viewer struct {
 	left    chan struct{} // closed when the keys to leave were typed
 	sizes   chan os.Signal
 	dropped int64
+	gaps    int // how often the link was lost
 	pauses  []time.Duration
 }
 
@@ -108,6 +109,11 @@ func (v *viewer) run(ctx context.Context) error {
 			restore() // before anything is said
 			restore = nil
 			return v.over(end, err)
+		}
+		if end.Reason == terminal.EndLinkLost {
+			if v.gaps++; !isTerminal(v.a.Stdout) {
+				v.tell("the link was lost (%s); output may be missing, the whole screen follows", end.Detail)
+			}
 		}
 		if !v.pause(ctx) {
 			return nil
@@ -236,6 +242,9 @@ func (v *viewer) tell(format string, args ...any) { fmt.Fprintf(v.a.Stderr, form
 func (v *viewer) over(end terminal.Frame, err error) error {
 	if v.dropped > 0 {
 		v.tell("%d bytes of output were skipped", v.dropped)
+	}
+	if v.gaps > 0 {
+		v.tell("the link was lost %d times; output in between was not shown", v.gaps)
 	}
 	select {
 	case <-v.left:
