@@ -114,14 +114,20 @@ func (l *looker) shows(ctx context.Context, text string) error {
 	})
 }
 
+// terminalOf is a seat of the command and a session that writes; its end
+// retires the seat too.
 func (d *desk) terminalOf(ctx context.Context, name string, command []string) (*looker, error) {
 	if err := spawnOne(ctx, d.c, commands.SpawnInput{Name: name, CPUs: "0.01", Memory: "1MiB", Options: plain, Command: command}); err != nil {
 		return nil, err
 	}
+	gone := func() { _ = d.retire(context.WithoutCancel(ctx), name) }
 	l, err := d.attach(ctx, name, false)
 	if err != nil {
+		gone()
 		return nil, err
 	}
+	leave := l.end
+	l.end = func() { leave(); gone() }
 	if err := l.shows(ctx, "ready"); err != nil {
 		l.end()
 		return nil, err
