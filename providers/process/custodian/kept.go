@@ -3,7 +3,6 @@
 package custodian
 
 import (
-	"io"
 	"net"
 	"os"
 
@@ -26,15 +25,19 @@ func OpenOutput(d seatdir.Dir) (*Output, error) {
 func (o *Output) Write(p []byte) (int, error) { return o.o.Write(p) }
 
 // CopyTo writes what is in memory from offset and then what comes, until the
-// output is closed, w fails, or w is too slow.
-func (o *Output) CopyTo(w io.Writer, from int64) error { return o.o.copyTo(w, from) }
+// output is closed, or the peer is gone or too slow; then it closes conn.
+func (o *Output) CopyTo(conn net.Conn, from int64) error {
+	return o.o.follow(conn, func(f *follower) error { return o.o.copyTo(f, from) })
+}
 
 // View writes the whole screen and then what comes, as providers.ReadPart
-// reads it, until the output is closed or w fails.
-func (o *Output) View(w io.Writer) error { return o.o.view(w) }
+// reads it, until the output is closed or the peer is gone; then it closes conn.
+func (o *Output) View(conn net.Conn) error { return o.o.follow(conn, o.o.view) }
 
 // Resize tells what size the terminal has been given.
-func (o *Output) Resize(rows, cols uint16) { o.o.resize(providers.Size{Rows: rows, Cols: cols}) }
+func (o *Output) Resize(rows, cols uint16) {
+	_ = o.o.resize(providers.Size{Rows: rows, Cols: cols}, func(providers.Size) error { return nil })
+}
 
 // Span is the first and the next offset that is in memory.
 func (o *Output) Span() (from, next int64) { return o.o.span() }

@@ -110,15 +110,15 @@ func (o *output) prune() {
 }
 
 // copyTo writes the ring from offset and then what comes, until the output
-// ends, w fails, or w is so slow that the ring has passed it.
-func (o *output) copyTo(w io.Writer, from int64) error {
+// ends, w fails or is gone, or is so slow that the ring has passed it.
+func (o *output) copyTo(w *follower, from int64) error {
 	for {
 		o.mu.Lock()
-		for from >= o.total && !o.closed {
+		for from >= o.total && !o.closed && !w.gone {
 			o.more.Wait()
 		}
 		start := o.total - int64(len(o.ring))
-		if from >= o.total && o.closed {
+		if w.gone || from >= o.total && o.closed {
 			o.mu.Unlock()
 			return nil
 		}

@@ -86,7 +86,7 @@ func TestOutputWithoutADisk(t *testing.T) {
 		t.Fatalf("%q up to %d, %v", b.String(), next, err)
 	}
 	b.Reset()
-	if err := o.copyTo(&b, 0); err != nil || b.String() != "lostkept" {
+	if err := o.copyTo(&follower{Writer: &b}, 0); err != nil || b.String() != "lostkept" {
 		t.Fatalf("the ring gave %q, %v", b.String(), err)
 	}
 }
@@ -100,7 +100,7 @@ func TestCopyToTellsOfWhatIsGone(t *testing.T) {
 		_, _ = fmt.Fprintf(o, "%1024d", i)
 	}
 	o.close()
-	if err := o.copyTo(&bytes.Buffer{}, 0); err == nil {
+	if err := o.copyTo(&follower{Writer: &bytes.Buffer{}}, 0); err == nil {
 		t.Fatal("bytes that are gone were served")
 	}
 }

@@ -100,9 +100,9 @@ func (c *custodian) answer(conn *net.UnixConn) {
 		}
 		c.mu.Unlock()
 	case r.Ask == AskAttach && err == nil:
-		_ = c.out.copyTo(conn, resp.From)
+		_ = c.out.follow(conn, func(f *follower) error { return c.out.copyTo(f, resp.From) })
 	case r.Ask == AskView && err == nil:
-		_ = c.out.view(conn)
+		_ = c.out.follow(conn, c.out.view)
 	}
 }
 

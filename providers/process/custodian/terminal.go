@@ -54,15 +54,11 @@ func (c *custodian) resize(s providers.Size) error {
 	if err := s.Check(); err != nil {
 		return err
 	}
-	if err := setSize(c.master, s); err != nil {
-		return err
-	}
-	c.out.resize(s)
-	return nil
+	return c.out.resize(s, func(s providers.Size) error { return setSize(c.master, s) })
 }
 
 // nudge gives the terminal another size and its own back: a program that owns
-// the whole screen then paints all of it.
+// the whole screen then paints all of it. The screen's lock is held.
 func (c *custodian) nudge() {
 	c.out.mu.Lock()
 	s := c.out.size

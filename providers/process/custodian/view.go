@@ -3,7 +3,6 @@
 package custodian
 
 import (
-	"io"
 	"sync"
 	"time"
 
@@ -79,14 +78,21 @@ func (o *output) catchUp() (missed bool) {
 	return missed
 }
 
-// resize brings the screen to the new size after what came before it, and
-// wakes those who look.
-func (o *output) resize(s providers.Size) {
+// resize gives the terminal a size by set, brings the screen to it after what
+// came before, and wakes those who look. Both are done under the screen's lock,
+// as a nudge is: otherwise the terminal could be left with another size than
+// the one that is told.
+func (o *output) resize(s providers.Size, set func(providers.Size) error) error {
 	t := &o.screen
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.s != nil {
 		o.catchUp()
+	}
+	if err := set(s); err != nil {
+		return err
+	}
+	if t.s != nil {
 		t.s.Resize(int(s.Rows), int(s.Cols))
 	}
 	t.partial = false // every program paints its whole screen after a resize
@@ -94,6 +100,7 @@ func (o *output) resize(s providers.Size) {
 	o.size = s
 	o.more.Broadcast()
 	o.mu.Unlock()
+	return nil
 }
 
 // repaint is the whole screen, and the offset at which output goes on.
@@ -117,7 +124,7 @@ func (o *output) repaint() (providers.Part, int64) {
 
 // view writes a repaint, then what comes. A reader that is so slow that the
 // ring has passed it gets another repaint, which says how much it missed.
-func (o *output) view(w io.Writer) error {
+func (o *output) view(w *follower) error {
 	l := o.begin()
 	defer o.leave(l)
 	p, next := o.repaint()
@@ -128,14 +135,14 @@ func (o *output) view(w io.Writer) error {
 		o.reached(l, next, true)
 		at, size := next, p.Size
 		for {
-			part, from, gone := o.after(at, size)
-			if gone {
+			part, from, passed := o.after(w, at, size)
+			if passed {
 				p, next = o.repaint()
 				p.Dropped = max(next-at, 0)
 				break
 			}
 			if part.Kind == 0 {
-				return nil // closed, and everything was given
+				return nil // closed, and everything was given; or nobody reads
 			}
 			if err := providers.WritePart(w, part); err != nil {
 				return err
@@ -149,16 +156,18 @@ func (o *output) view(w io.Writer) error {
 	}
 }
 
-// after waits for output beyond an offset, or for another size. gone says that
-// the ring no longer has the offset; a part of no kind that it is all over.
-func (o *output) after(at int64, size providers.Size) (p providers.Part, next int64, gone bool) {
+// after waits for output beyond an offset, or for another size. passed says
+// that the ring no longer has the offset; a part of no kind that it is all over.
+func (o *output) after(w *follower, at int64, size providers.Size) (p providers.Part, next int64, passed bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	for at >= o.total && !o.closed && o.size == size {
+	for at >= o.total && !o.closed && !w.gone && o.size == size {
 		o.more.Wait()
 	}
 	start := o.total - int64(len(o.ring))
 	switch {
+	case w.gone:
+		return providers.Part{}, at, false
 	case o.size != size:
 		return providers.Part{Kind: providers.PartSize, Size: o.size}, at, false
 	case at >= o.total:

@@ -17,7 +17,7 @@ import (
 func look(t *testing.T, o *output) (next func() (providers.Part, error), stop func()) {
 	t.Helper()
 	r, w := io.Pipe()
-	go func() { _ = w.CloseWithError(errors.Join(o.view(w), io.EOF)) }()
+	go func() { _ = w.CloseWithError(errors.Join(o.view(&follower{Writer: w}), io.EOF)) }()
 	return func() (providers.Part, error) { return providers.ReadPart(r) }, func() { _ = r.Close() }
 }
 
@@ -50,7 +50,22 @@ func TestALateViewBeginsWithTheWholeScreen(t *testing.T) {
 	if string(live) != "\xe6\x97\xa5!" { // scenario 59: the whole character
 		t.Fatalf("%q", live)
 	}
-	o.resize(providers.Size{Rows: 10, Cols: 20})
+	for _, failed := range []error{errors.New("no"), nil} { // of a size that the terminal did not take nobody is told
+		err := o.resize(providers.Size{Rows: 10, Cols: 20}, func(providers.Size) error {
+			if o.screen.mu.TryLock() {
+				t.Error("a nudge may come between the terminal's size and the one that is told")
+			}
+			o.mu.Lock()
+			defer o.mu.Unlock()
+			if o.size.Rows == 10 {
+				t.Error("the size was told before the terminal had it")
+			}
+			return failed
+		})
+		if !errors.Is(err, failed) {
+			t.Fatal(err)
+		}
+	}
 	if p := must(t, next, providers.PartSize); p.Size != (providers.Size{Rows: 10, Cols: 20}) {
 		t.Fatalf("%+v", p)
 	}
