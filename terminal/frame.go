@@ -30,7 +30,7 @@ type Reason string
 // The reasons, told apart.
 const (
 	EndExit     Reason = "process-exit"
-	EndClosed   Reason = "closed" // by the holder, or it was silent or faster than the seat reads
+	EndClosed   Reason = "closed" // by the holder, it was silent or faster than the seat reads, or the terminal can't be reached
 	EndExpired  Reason = "expired"
 	EndDespawn  Reason = "target-despawn"
 	EndRestart  Reason = "manager-restart" // ask for a new session

@@ -146,12 +146,12 @@ func (x *session) end(why terminal.Reason, detail string) {
 // run serves the session to its end.
 func (x *session) run() {
 	defer x.srv.leave(x)
+	if x.isWriter() && x.size.Check() == nil {
+		x.resize(x.size) // before take, which has the size from then on
+	}
 	var wg sync.WaitGroup
 	wg.Go(x.take)
 	wg.Go(x.watch)
-	if x.isWriter() && x.size.Check() == nil {
-		x.resize(x.size)
-	}
 	x.show()
 	x.cancel()
 	wg.Wait()
@@ -169,7 +169,7 @@ func (x *session) isWriter() bool {
 func (x *session) show() {
 	v, err := x.t.View(x.ctx, x.offer.Environment, x.ref)
 	if err != nil {
-		x.end(x.why(), fault.From(err).Message)
+		x.lost(err)
 		return
 	}
 	defer v.Close()
@@ -182,7 +182,7 @@ func (x *session) show() {
 			x.end(x.why(), "")
 			return
 		case err != nil:
-			x.end(x.why(), events.Scrub(err.Error()))
+			x.lost(err)
 			return
 		}
 		if p.Kind == providers.PartRepaint && first {
@@ -219,6 +219,17 @@ func (x *session) send(data []byte) bool {
 		data = data[n:]
 	}
 	return true
+}
+
+// lost ends a session whose view failed. Only a refusal that proves that the
+// seat does not run is its end: of one that can't be reached nothing is known
+// (law 2).
+func (x *session) lost(err error) {
+	f, why := fault.From(err), x.why()
+	if proved := f.Code == fault.FailedPrecondition || f.Code == fault.NotFound; why == terminal.EndExit && !proved {
+		why = terminal.EndClosed
+	}
+	x.end(why, events.Scrub(f.Message))
 }
 
 // why tells the end of the seat's life from the end of its process.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -86,6 +87,13 @@ func (d *endless) stopsOf(id events.EnvironmentID) []providers.Operation {
 	return d.stops[id]
 }
 
+// moving is a wall clock that a test sets forward: no deadline of a test comes
+// by itself, however slow the machine is.
+type moving struct{ ahead atomic.Int64 }
+
+func (m *moving) now() time.Time          { return time.Now().Add(time.Duration(m.ahead.Load())) }
+func (m *moving) forward(d time.Duration) { m.ahead.Add(int64(d)) }
+
 // until is an operation on an environment that ends so long from now.
 func until(id events.EnvironmentID, v events.Verb, left time.Duration) providers.Operation {
 	op, at := operation(id, v, string(id)), time.Now().Add(left)
@@ -107,16 +115,18 @@ func TestServerEndsWhatTheDriverDoesNot(t *testing.T) {
 			t.Parallel()
 			d := newEndless()
 			stops := set(d)
-			e := serve(t, server.Config{Driver: d, Log: memory.New()})
+			var clock moving
+			e := serve(t, server.Config{Driver: d, Log: memory.New(), Clock: clock.now})
 			defer func() { e.stop() }()
 			c := client(t, config(e.addr))
 			defer c.Close()
 			id, free := newEnvironment(), newEnvironment()
-			for _, op := range []providers.Operation{until(id, events.VerbStart, 200*time.Millisecond), operation(free, events.VerbStart, string(free))} {
+			for _, op := range []providers.Operation{until(id, events.VerbStart, time.Hour), operation(free, events.VerbStart, string(free))} {
 				if out := c.Do(within(t), op); out.Kind != providers.Done {
 					t.Fatalf("%s %v", out.Kind, out.Fault)
 				}
 			}
+			clock.forward(2 * time.Hour)
 			eventually(t, "the end of the environment", d.stopped(id))
 			op := until(id, events.VerbStart, -time.Second)
 			if out := c.Do(within(t), op); out.Kind != providers.Refused || out.Fault.Code != fault.FailedPrecondition || !strings.Contains(out.Fault.Message, "lifetime ended") {
@@ -147,10 +157,8 @@ func TestServerEndsWhatTheDriverDoesNot(t *testing.T) {
 func TestDeadlineOutlivesTheServer(t *testing.T) {
 	t.Parallel()
 	d := newEndless()
-	now := time.Now()
-	var mu sync.Mutex
-	clock := func() time.Time { mu.Lock(); defer mu.Unlock(); return now }
-	e := serve(t, server.Config{Driver: d, Log: memory.New(), Clock: clock})
+	var clock moving
+	e := serve(t, server.Config{Driver: d, Log: memory.New(), Clock: clock.now})
 	defer func() { e.stop() }()
 	c := client(t, config(e.addr))
 	defer c.Close()
@@ -162,9 +170,7 @@ func TestDeadlineOutlivesTheServer(t *testing.T) {
 	if n := len(d.stopsOf(id)); n != 0 {
 		t.Errorf("%d stops before the end", n)
 	}
-	mu.Lock()
-	now = now.Add(2 * time.Hour)
-	mu.Unlock()
+	clock.forward(2 * time.Hour)
 	e.start()
 	eventually(t, "the end of the environment", d.stopped(id))
 }
@@ -175,16 +181,18 @@ func TestDriverKeepsItsDeadlines(t *testing.T) {
 	t.Parallel()
 	held, free := newEndless(), newEndless()
 	held.holds = true
+	var clock moving
 	ids := [2]events.EnvironmentID{newEnvironment(), newEnvironment()}
 	for n, d := range []*endless{held, free} {
-		e := serve(t, server.Config{Driver: d, Log: memory.New()})
+		e := serve(t, server.Config{Driver: d, Log: memory.New(), Clock: clock.now})
 		defer e.stop()
 		c := client(t, config(e.addr))
 		defer c.Close()
-		if out := c.Do(within(t), until(ids[n], events.VerbStart, 50*time.Millisecond)); out.Kind != providers.Done {
+		if out := c.Do(within(t), until(ids[n], events.VerbStart, time.Hour)); out.Kind != providers.Done {
 			t.Fatalf("%s %v", out.Kind, out.Fault)
 		}
 	}
+	clock.forward(2 * time.Hour)
 	eventually(t, "the end of the one without", free.stopped(ids[1]))
 	if n := len(held.stopsOf(ids[0])); n != 0 {
 		t.Errorf("%d stops of the one with", n)

@@ -41,6 +41,7 @@ type look struct {
 	next  time.Time
 	pause time.Duration // before the one after it, if it settles nothing
 	busy  bool
+	moved *time.Time // the end that was noted while it was busy
 }
 
 func newEnds(s *Server) *ends {
@@ -48,13 +49,15 @@ func newEnds(s *Server) *ends {
 }
 
 // note takes in where an environment stands. One that is looked at is left to
-// that look.
+// that look, which may have seen it as it was before.
 func (e *ends) note(id events.EnvironmentID, at standing) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	end := at.end()
 	switch l := e.at[id]; {
 	case l.busy:
+		l.moved = end
+		e.at[id] = l
 		return
 	case end == nil:
 		delete(e.at, id)
@@ -115,8 +118,20 @@ func (e *ends) look(id events.EnvironmentID, l look) {
 		at := e.s.clock().Add(l.pause)
 		next = &at
 	}
+	e.looked(id, next)
+}
+
+// looked keeps when to look again; nil: never, unless something was appended
+// since the look began. Its own stop may be that, so it takes its time.
+func (e *ends) looked(id events.EnvironmentID, next *time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	l := e.at[id]
+	if soonest := e.s.clock().Add(l.pause); next == nil && l.moved != nil {
+		if next = l.moved; next.Before(soonest) {
+			next = &soonest
+		}
+	}
 	if next == nil {
 		delete(e.at, id)
 		return
