@@ -105,9 +105,9 @@ func (k kept) Resize(_ context.Context, _ events.EnvironmentID, _ string, s prov
 }
 
 func (k kept) View(ctx context.Context, _ events.EnvironmentID, _ string) (providers.View, error) {
-	r, w := io.Pipe()
-	stop := context.AfterFunc(ctx, func() { _ = r.CloseWithError(ctx.Err()) })
-	go func() { _ = w.CloseWithError(k.Output.View(w)) }()
+	r, w := net.Pipe()
+	stop := context.AfterFunc(ctx, func() { _ = r.Close() })
+	go func() { _ = k.Output.View(w) }()
 	return providers.PartStream{R: r, C: closed(func() error { stop(); return r.Close() })}, nil
 }
 
