@@ -85,7 +85,7 @@ func OpenServed(ctx context.Context, o ServedOptions) (_ *Served, err error) {
 			s.release()
 		}
 	}()
-	for _, step := range []func(context.Context) error{s.openDir, s.openServer, s.openLog, s.register} {
+	for _, step := range []func(context.Context) error{s.openDir, s.openServer, s.openLog, s.follow, s.register} {
 		if err := step(ctx); err != nil {
 			return nil, err
 		}
@@ -152,6 +152,12 @@ func (s *Served) openLog(ctx context.Context) error {
 	s.tracker = checkpoint.Tracker{Sequence: remembered.Sequence, Record: remembered.Record, Chain: remembered.Chain}
 	s.written = remembered.Sequence
 	return nil
+}
+
+// follow reads the whole log once before anything is written to it: one that
+// lost a record from its middle is refused as a manager refuses it.
+func (s *Served) follow(ctx context.Context) error {
+	return s.Log.Scan(ctx, 0, func(events.Record) error { return nil })
 }
 
 // register begins the next epoch of this provider, and writes down an accepted

@@ -1,6 +1,7 @@
 package berth
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
@@ -104,6 +105,39 @@ func TestServedLogThatWasLost(t *testing.T) {
 	}
 	closed(t, s)
 	closed(t, openServed(t, dir))
+}
+
+// TestServedLogWithADamagedRecord (decision 6): a journal that lost a record
+// from its middle is refused before anything is written to it.
+func TestServedLogWithADamagedRecord(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	s := openServed(t, dir)
+	const damaged = events.OperationID("operation-00000002")
+	for n, op := range []events.OperationID{"operation-00000001", damaged, "operation-00000003"} {
+		r, err := s.Log.Commit(t.Context(), events.Commit{Boundary: events.ProviderBoundary(events.EnvironmentID(s.ids.UUID())), Meta: s.meta(),
+			Events: []events.Event{events.ProviderAccepted{Operation: op, Verb: events.VerbStart, Digest: strings.Repeat("d", n+1)}}})
+		if err != nil || r.Sequence == 0 {
+			t.Fatal(err)
+		}
+	}
+	closed(t, s)
+	blocks, err := filepath.Glob(filepath.Join(dir, natsDir, "jetstream", "*", "streams", "*", "msgs", "*.blk"))
+	if err != nil || len(blocks) != 1 {
+		t.Fatal(blocks, err)
+	}
+	whole, err := os.ReadFile(blocks[0])
+	if err != nil || !bytes.Contains(whole, []byte(damaged)) {
+		t.Fatalf("the record is not in %s: %v", blocks[0], err)
+	}
+	if err := os.WriteFile(blocks[0], bytes.Replace(whole, []byte(damaged), []byte("operation-0000000x"), 1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 { // refusing changes nothing
+		if _, err := OpenServed(t.Context(), ServedOptions{Dir: dir}); fault.ExitOf(fault.From(err)) != fault.ExitLogLost {
+			t.Fatalf("%v", err)
+		}
+	}
 }
 
 // TestServedRefusesFiles: a journal of files is not passed over.
