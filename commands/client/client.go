@@ -243,9 +243,9 @@ func (c *Client) send(ctx context.Context, row *commands.Contract, s settings, b
 
 // silence is what is known when no reply came.
 func silence(row *commands.Contract, err error) error {
-	outcome := fault.Unknown
+	outcome, hint := fault.Unknown, "ask what became of it before repeating it; with the same id a repeat is safe"
 	if row.Kind == commands.Read {
-		outcome = fault.NotExecuted // nothing is ever executed by a read
+		outcome, hint = fault.NotExecuted, "ask again: a read changes nothing" // nothing is ever executed by a read
 	}
 	switch {
 	case errors.Is(err, nats.ErrNoResponders): // E7
@@ -256,9 +256,9 @@ func silence(row *commands.Contract, err error) error {
 	case errors.Is(err, context.Canceled):
 		return fault.New(fault.Cancelled, "%s was given up before it was answered", row.Name).WithOutcome(outcome)
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrTimeout): // E8
-		return fault.New(fault.DeadlineExceeded, "%s was not answered in time", row.Name).WithOutcome(outcome).WithHint("ask what became of it before repeating it; with the same id a repeat is safe")
+		return fault.New(fault.DeadlineExceeded, "%s was not answered in time", row.Name).WithOutcome(outcome).WithHint("%s", hint)
 	}
-	return fault.New(fault.Unavailable, "the connection failed before %s was answered: %s", row.Name, events.Scrub(err.Error())).WithOutcome(outcome)
+	return fault.New(fault.Unavailable, "the connection failed before %s was answered: %s", row.Name, events.Scrub(err.Error())).WithOutcome(outcome).WithHint("%s", hint)
 }
 
 // unsent is the error of a request that was refused on this side before

@@ -152,7 +152,11 @@ func sayInspection(w io.Writer, r commands.InspectResult, now time.Time) {
 		"target", string(r.Target), "lifecycle", string(r.Slot.UID), "holder", string(r.Slot.Holder)}
 	if e := r.Environment; e != nil {
 		kv = append(kv, "environment", string(e.ID), "provider", e.Provider, "reference", e.ProviderRef, "record", string(e.State), "image", e.Image.Kind+" "+e.Image.Reference,
-			"host", e.Host, "created", humanTime(time.UnixMilli(e.CreatedAt), now), "provider ends it", humanTime(fromMillis(e.ExpiresAt), now), "stopped", humanTime(fromMillis(e.StoppedAt), now))
+			"host", e.Host, "created", humanTime(time.UnixMilli(e.CreatedAt), now))
+		if e.StoppedAt == nil { // what has stopped is not ended once more
+			kv = append(kv, "provider ends it", humanTime(fromMillis(e.ExpiresAt), now))
+		}
+		kv = append(kv, "stopped", humanTime(fromMillis(e.StoppedAt), now))
 	}
 	kv = append(kv, "resources", r.Plan.Resources.CPUs.String()+" CPUs, "+strconv.FormatInt(r.Plan.Resources.MemoryMiB, 10)+" MiB", "ends", humanTime(fromMillis(r.Deadline), now))
 	if r.ExitCode != nil {
