@@ -40,8 +40,11 @@ func (in PersonaRef) Check() error { return Named{Name: in.Name}.Check() }
 
 // checkPersona accepts the name of a persona: one behind which a number fits.
 func checkPersona(field, s string) error {
-	if err := (Named{Name: s}).Check(); err != nil {
-		return bad(field, "%s", fault.From(err).Message)
+	if _, err := events.ParseAlias(s); err != nil {
+		return named(field, err)
+	}
+	if err := checkText(field, s, events.MaxName); err != nil {
+		return err
 	}
 	if len(s) > numbering.MaxBase {
 		return bad(field, "it has %d bytes; at most %d leave room for a number", len(s), numbering.MaxBase)
