@@ -6,12 +6,34 @@ import (
 	"io"
 	"net"
 	"time"
+
+	"berth/events/fault"
 )
+
+// MaxFollowers is how many read one seat's output at a time: fewer than there
+// may be connections to its supervisor, so that a stop always finds one.
+const MaxFollowers = 48
 
 // follower is somebody who reads what the seat writes, as it comes.
 type follower struct {
 	io.Writer
 	gone bool // guarded by the output's lock
+}
+
+// enter counts a follower, before it is told that it is one. A full house
+// refuses with resource-exhausted.
+func (o *output) enter() (leave func(), err error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.followers >= MaxFollowers {
+		return func() {}, fault.New(fault.ResourceExhausted, "%d read the output of this seat already, the most there may be", MaxFollowers).WithOutcome(fault.NotExecuted)
+	}
+	o.followers++
+	return func() {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.followers--
+	}, nil
 }
 
 // follow serves a follower until the output ends or the peer is gone. An idle

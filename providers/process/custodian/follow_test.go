@@ -8,9 +8,35 @@ import (
 	"testing"
 	"time"
 
+	"berth/events/fault"
 	"berth/providers"
 	"berth/providers/process/seatdir"
 )
+
+// Readers never take the last connection: a stop finds one.
+func TestReadersLeaveRoomForAStop(t *testing.T) {
+	if MaxFollowers >= maxConnections {
+		t.Fatalf("%d readers of %d connections", MaxFollowers, maxConnections)
+	}
+	o, err := newOutput(seatdir.Dir{Path: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer o.close()
+	var last func()
+	for range MaxFollowers {
+		if last, err = o.enter(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := o.enter(); fault.CodeOf(err) != fault.ResourceExhausted || fault.From(err).Outcome != fault.NotExecuted {
+		t.Fatalf("one too many: %v", err)
+	}
+	last()
+	if _, err := o.enter(); err != nil {
+		t.Fatalf("after one left: %v", err)
+	}
+}
 
 // A reader that leaves an idle seat is let go at once: connections are bounded,
 // and as many as there may be would keep a stop out.

@@ -24,6 +24,10 @@ func OpenOutput(d seatdir.Dir) (*Output, error) {
 // Write never fails: a full disk costs kept output, not the seat.
 func (o *Output) Write(p []byte) (int, error) { return o.o.Write(p) }
 
+// Enter counts one who is to be given to CopyTo or View, until leave. Beyond
+// MaxFollowers it refuses with resource-exhausted.
+func (o *Output) Enter() (leave func(), err error) { return o.o.enter() }
+
 // CopyTo writes what is in memory from offset and then what comes, until the
 // output is closed, or the peer is gone or too slow; then it closes conn.
 func (o *Output) CopyTo(conn net.Conn, from int64) error {

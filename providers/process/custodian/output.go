@@ -43,6 +43,8 @@ type output struct {
 	nudge  func()         // asks the seat's program to paint its screen again; may be nil
 	screen tracker
 	pacer  pacer
+
+	followers int
 }
 
 func newOutput(d seatdir.Dir) (*output, error) {

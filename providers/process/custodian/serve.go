@@ -71,10 +71,18 @@ func (c *custodian) answer(conn *net.UnixConn) {
 		return
 	}
 	var r Request
-	resp := Response{}
-	if err := json.Unmarshal(line, &r); err != nil {
-		resp.Fault = fault.New(fault.BadRequest, "not a request: %s", err)
-	} else if err := c.do(r, &resp); err != nil {
+	resp, leave := Response{}, func() {}
+	err = json.Unmarshal(line, &r)
+	switch {
+	case err != nil:
+		err = fault.New(fault.BadRequest, "not a request: %s", err)
+	case r.Ask == AskAttach || r.Ask == AskView:
+		leave, err = c.out.enter()
+	default:
+		err = c.do(r, &resp)
+	}
+	defer leave()
+	if err != nil {
 		resp.Fault = fault.From(err)
 	}
 	first, next := c.out.span()
@@ -108,7 +116,7 @@ func (c *custodian) answer(conn *net.UnixConn) {
 
 func (c *custodian) do(r Request, resp *Response) error {
 	switch r.Ask {
-	case AskStatus, AskAttach, AskView:
+	case AskStatus:
 		return nil
 	case AskFreeze, AskHold:
 		return c.freeze(true)

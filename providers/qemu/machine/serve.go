@@ -66,8 +66,15 @@ func (s *supervisor) answer(conn *net.UnixConn) {
 	if err := json.NewDecoder(io.LimitReader(conn, custodian.MaxRequest)).Decode(&r); err != nil {
 		return
 	}
-	resp := custodian.Response{}
-	if err := s.do(r); err != nil {
+	resp, leave := custodian.Response{}, func() {}
+	var err error
+	if r.Ask == custodian.AskAttach || r.Ask == custodian.AskView {
+		leave, err = s.out.Enter()
+	} else {
+		err = s.do(r)
+	}
+	defer leave()
+	if err != nil {
 		resp.Fault = fault.From(err)
 	}
 	first, next := s.out.Span()
@@ -91,7 +98,7 @@ func (s *supervisor) do(r custodian.Request) error {
 	ctx, cancel := context.WithTimeout(context.Background(), askPatience)
 	defer cancel()
 	switch r.Ask {
-	case custodian.AskStatus, custodian.AskAttach, custodian.AskView:
+	case custodian.AskStatus:
 		return nil
 	case custodian.AskFreeze:
 		return s.acting(func() error { return s.pause(ctx) })
