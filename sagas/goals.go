@@ -131,7 +131,8 @@ func operationVerdict(g goal.State, s aggregates.Seat, b events.Boundary) verdic
 	case op.Phase == environment.Refused:
 		return verdict{state: events.GoalFailed, fault: op.Fault}
 	case op.Phase == environment.Excluded:
-		return verdict{state: events.GoalFailed, fault: fault.New(fault.Unavailable, "the provider proved that %s never happened", op.Verb).WithOutcome(fault.NotExecuted)}
+		return verdict{state: events.GoalFailed, fault: fault.New(fault.Unavailable, "the provider proved that %s never happened", op.Verb).WithOutcome(fault.NotExecuted).
+			WithHint("nothing was done: repeat it")}
 	case op.Succeeded() && op.Verb == events.VerbCheckpoint && op.Facts != nil:
 		return verdict{state: events.GoalSucceeded, result: mustJSON(op.Facts.Checkpoint)}
 	case op.Verb == events.VerbExport && op.File != nil:

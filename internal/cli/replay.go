@@ -100,7 +100,11 @@ func (a *app) verifyCommand() *cobra.Command {
 
 func (a *app) sayVerified(r verify.Report) error {
 	err := list(a, r, r.Problems, func(w io.Writer) {
-		fmt.Fprintf(w, "%d events on %d boundaries, through sequence %d; %d signatures hold, the last through %d\n", r.Events, r.Boundaries, r.Tip, r.Signatures, r.Signed)
+		signed := "nothing is signed yet"
+		if r.Signatures > 0 {
+			signed = fmt.Sprintf("%d signatures hold, the last through %d", r.Signatures, r.Signed)
+		}
+		fmt.Fprintf(w, "%d events on %d boundaries, through sequence %d; %s\n", r.Events, r.Boundaries, r.Tip, signed)
 		if r.OK() {
 			fmt.Fprintln(w, "Nothing was changed, removed or put in between.")
 			return

@@ -253,11 +253,19 @@ func (d *Driver) probeHost(ctx context.Context) Host {
 	return h
 }
 
+const (
+	probeDir = ".probe-"
+	// probeStale is after how long a trial's directory is what a kill left
+	// behind: a trial takes seconds.
+	probeStale = 10 * time.Minute
+)
+
 // tryHost builds a whole isolated root, with every namespace, and executes
 // nothing in it.
 func (d *Driver) tryHost(ctx context.Context) Host {
 	h := Host{Groups: cgroup.Detect()}
-	dir, err := os.MkdirTemp(d.Dir, ".probe-")
+	d.sweepProbes()
+	dir, err := os.MkdirTemp(d.Dir, probeDir)
 	if err == nil {
 		defer os.RemoveAll(dir)
 		err = stage.Try(ctx, d.Self, dir, slices.Concat(roleEnv, d.SelfEnv))
@@ -266,4 +274,15 @@ func (d *Driver) tryHost(ctx context.Context) Host {
 		h.Namespaces = err.Error()
 	}
 	return h
+}
+
+// sweepProbes removes what trials left that were killed. Nothing is mounted
+// there: their mounts ended with them.
+func (d *Driver) sweepProbes() {
+	left, _ := filepath.Glob(filepath.Join(d.Dir, probeDir+"*"))
+	for _, dir := range left {
+		if st, err := os.Stat(dir); err == nil && time.Since(st.ModTime()) > probeStale {
+			_ = os.RemoveAll(dir)
+		}
+	}
 }
