@@ -53,7 +53,7 @@ func (x *session) hear(f terminal.Frame) {
 	case terminal.KindClose:
 		// What was typed before is still taken, if the seat reads it in time.
 		x.push(f)
-		time.AfterFunc(leaveIn, func() { x.end(terminal.EndClosed, "") })
+		x.leave.Do(func() { time.AfterFunc(leaveIn, func() { x.end(terminal.EndClosed, "") }) })
 	case terminal.KindData, terminal.KindResize:
 		x.push(f)
 	}
@@ -61,11 +61,23 @@ func (x *session) hear(f terminal.Frame) {
 
 // push queues what the seat has to take, in order.
 func (x *session) push(f terminal.Frame) {
-	select {
-	case x.in <- f:
-	default:
+	if !x.queue(f) {
 		go x.end(terminal.EndClosed, "input came faster than the seat reads it")
 	}
+}
+
+// queue is false when too much waits already.
+func (x *session) queue(f terminal.Frame) bool {
+	n := int64(len(f.Data))
+	if x.held.Add(n) <= queuedBytes {
+		select {
+		case x.in <- f:
+			return true
+		default:
+		}
+	}
+	x.held.Add(-n)
+	return false
 }
 
 // take types what the holder typed, and resizes as it resized, while it is the
@@ -77,6 +89,7 @@ func (x *session) take() {
 		case <-x.ctx.Done():
 			return
 		case f = <-x.in:
+			x.held.Add(-int64(len(f.Data)))
 		}
 		if f.Kind == terminal.KindClose {
 			x.end(terminal.EndClosed, "")

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"berth/aggregates"
@@ -19,6 +20,8 @@ const (
 	silence = 30 * time.Second
 	// queued is how many frames of input wait for the seat to read.
 	queued = 1024
+	// queuedBytes is how much they hold, however few they are.
+	queuedBytes = 4 << 20
 	// typeFor bounds one input, resizeFor one resize.
 	typeFor   = 10 * time.Second
 	resizeFor = 5 * time.Second
@@ -36,6 +39,8 @@ type session struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	in     chan terminal.Frame
+	held   atomic.Int64 // bytes in it
+	leave  sync.Once    // arms leaveIn
 
 	mu     sync.Mutex
 	room   sync.Cond // the window has room, or it is over
