@@ -130,6 +130,9 @@ func (w *world) kill() {
 		w.asking = nil
 	}
 	if w.server != nil {
+		// A server that stops sleeps with a lock held. A request that waits for
+		// that lock would keep the bubble's time from going on, for ever.
+		synctest.Wait()
 		w.server.Stop()
 		w.server = nil
 	}
