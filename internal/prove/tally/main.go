@@ -1,4 +1,4 @@
-// Tally adds up what a proof covered: it reads what `go test -v` printed, of
+// Command tally adds up what a proof covered: it reads what `go test -v` printed, of
 // one shard or of all of them, and prints what failed, what was skipped and
 // how many states, seeds, kill points, power cuts, histories and mutants there
 // were. It ends with 1 if a test failed or a file has no test in it.

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -81,23 +82,27 @@ func eachProcess(fn func(pid int)) {
 // so that its default action, the end, is what the process asked for. The
 // first process of a pid namespace is spared that action by the kernel.
 func DiesByDefault(pid int, s unix.Signal) bool {
-	return !masked(pid, s, "SigCgt") && !masked(pid, s, "SigIgn")
+	return !masked(pid, s, "SigCgt", "SigIgn")
 }
 
 // Ignores says that the process has asked not to hear of the signal.
 func Ignores(pid int, s unix.Signal) bool { return masked(pid, s, "SigIgn") }
 
-// masked says whether the signal is in the mask of that name. A process that
-// can't be read has it in every mask.
-func masked(pid int, s unix.Signal, name string) bool {
+// masked says whether the signal is in one of the masks of those names. A
+// process that can't be read has it in every mask.
+func masked(pid int, s unix.Signal, names ...string) bool {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
 		return true
 	}
+	bit := uint64(1) << (uint(s) - 1)
 	for _, line := range strings.Split(string(b), "\n") {
-		if value, ok := strings.CutPrefix(line, name+":"); ok {
+		name, value, _ := strings.Cut(line, ":")
+		if slices.Contains(names, name) {
 			mask, err := strconv.ParseUint(strings.TrimSpace(value), 16, 64)
-			return err != nil || mask>>(uint(s)-1)&1 != 0
+			if err != nil || mask&bit != 0 {
+				return true
+			}
 		}
 	}
 	return false
