@@ -9,6 +9,7 @@ import (
 
 	"berth/aggregates/instance"
 	"berth/events"
+	"berth/events/eventlog"
 	"berth/events/eventlog/checkpoint"
 	"berth/events/eventlog/verify"
 	"berth/projections"
@@ -58,12 +59,18 @@ func (k *keeper) admitLoss(ctx context.Context) error {
 	if k.lost == nil {
 		return nil
 	}
-	tip, err := k.m.log.Tip(ctx)
+	return acceptLoss(ctx, k.m.log, k.m.opts.Space, k.m.meta(), *k.lost, k.m.opts.AcceptHistoryLoss)
+}
+
+// acceptLoss records that an operator goes on with a log that is shorter than
+// what its directory remembers, and why.
+func acceptLoss(ctx context.Context, log eventlog.Log, space events.Space, meta events.Meta, lost checkpoint.Checkpoint, reason string) error {
+	tip, err := log.Tip(ctx)
 	if err != nil {
 		return err
 	}
-	b := events.SpaceBoundary(k.m.opts.Space)
-	rs, err := k.m.log.Load(ctx, b, 0)
+	b := events.SpaceBoundary(space)
+	rs, err := log.Load(ctx, b, 0)
 	if err != nil {
 		return err
 	}
@@ -71,8 +78,8 @@ func (k *keeper) admitLoss(ctx context.Context) error {
 	if len(rs) > 0 {
 		last = rs[len(rs)-1].Sequence
 	}
-	_, err = k.m.log.Commit(ctx, events.Commit{Boundary: b, Expect: last, Meta: k.m.meta(), Events: []events.Event{events.HistoryLossAccepted{
-		By: k.m.dir.Identity.Caller, Reason: k.m.opts.AcceptHistoryLoss, Remembered: k.lost.Sequence, Found: tip,
+	_, err = log.Commit(ctx, events.Commit{Boundary: b, Expect: last, Meta: meta, Events: []events.Event{events.HistoryLossAccepted{
+		By: meta.Caller, Reason: reason, Remembered: lost.Sequence, Found: tip,
 	}}})
 	return err
 }

@@ -183,23 +183,7 @@ func (s *Served) register(ctx context.Context) error {
 	if s.lost == nil {
 		return nil
 	}
-	found, err := s.Log.Tip(ctx)
-	if err != nil {
-		return err
-	}
-	b := events.SpaceBoundary(ServedSpace)
-	before, err := s.Log.Load(ctx, b, 0)
-	if err != nil {
-		return err
-	}
-	c := events.Commit{Boundary: b, Meta: s.meta(), Events: []events.Event{events.HistoryLossAccepted{
-		By: s.Caller, Reason: s.opts.AcceptHistoryLoss, Remembered: s.lost.Sequence, Found: found,
-	}}}
-	if len(before) > 0 {
-		c.Expect = before[len(before)-1].Sequence
-	}
-	_, err = s.Log.Commit(ctx, c)
-	return err
+	return acceptLoss(ctx, s.Log, ServedSpace, s.meta(), *s.lost, s.opts.AcceptHistoryLoss)
 }
 
 func (s *Served) meta() events.Meta {
