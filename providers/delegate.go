@@ -1,6 +1,8 @@
 package providers
 
 import (
+	"context"
+
 	"github.com/nats-io/nkeys"
 
 	"berth/events"
@@ -14,17 +16,23 @@ import (
 // handoff.EnvInstance (H7). Other drivers can't hide a hand-off from anybody
 // but the seat.
 type Delegator interface {
-	// TakesHandoff says why it can't here after all; nil if it can.
-	TakesHandoff() error
+	// TakesHandoff says why it can't here after all; nil if it can. A driver
+	// whose provider is elsewhere asks there, within ctx: a failure that may be
+	// retried says only that there was no answer.
+	TakesHandoff(ctx context.Context) error
 }
 
 // Delegable refuses, with unimplemented and before any effect, a provider that
 // does not begin delegated seats.
-func (e Entry) Delegable() error {
+func (e Entry) Delegable(ctx context.Context) error {
 	if d, ok := Raw(e.Driver).(Delegator); ok {
-		return d.TakesHandoff()
+		return d.TakesHandoff(ctx)
 	}
-	return handoff.Refused(fault.Unimplemented, "provider "+e.Name+" does not begin delegated seats")
+	return notDelegable(e.Name)
+}
+
+func notDelegable(name string) error {
+	return handoff.Refused(fault.Unimplemented, "provider "+name+" does not begin delegated seats")
 }
 
 // checkHandoff refuses the material of a delegated seat before the driver sees
@@ -51,5 +59,8 @@ func checkHandoff(d Driver, op Operation) error {
 	if public, err := kp.PublicKey(); err != nil || !nkeys.IsValidPublicUserKey(public) {
 		return bad("its token is not the agent's own credential")
 	}
-	return Entry{Name: d.Name(), Driver: d}.Delegable()
+	if _, ok := Raw(d).(Delegator); !ok {
+		return notDelegable(d.Name())
+	}
+	return nil // whether it can here was asked before the launch; a provider elsewhere refuses by itself
 }

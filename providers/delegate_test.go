@@ -1,6 +1,7 @@
 package providers
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -18,7 +19,7 @@ type delegator struct{ Driver }
 func (delegator) Name() string { return "delegator" }
 
 // TakesHandoff implements Delegator.
-func (delegator) TakesHandoff() error { return nil }
+func (delegator) TakesHandoff(context.Context) error { return nil }
 
 // plain is one that does not.
 type plain struct{ Driver }

@@ -218,7 +218,7 @@ func (e *Engine) probe(ctx context.Context, p providers.Entry, missing error, s 
 		host, err = e.host(ctx, p)
 	}
 	if err == nil && plan.Delegated {
-		err = p.Delegable()
+		err = p.Delegable(ctx)
 	}
 	if err == nil {
 		image, err = p.Driver.DescribeImage(ctx, plan.Image)

@@ -1,14 +1,17 @@
 package plane
 
 import (
+	"context"
+
 	"berth/events"
 	"berth/events/fault"
 	"berth/internal/handoff"
 )
 
 // delegable refuses a delegated seat that this instance can't begin, before
-// anything is made for it (H5); it says nothing of others.
-func (p *Plane) delegable(plan events.Plan) error {
+// anything is made for it (H5); it says nothing of others. A provider that gives
+// no answer now is asked again by the launch, before anything is reserved there.
+func (p *Plane) delegable(ctx context.Context, plan events.Plan) error {
 	if !plan.Delegated {
 		return nil
 	}
@@ -19,7 +22,10 @@ func (p *Plane) delegable(plan events.Plan) error {
 	if err != nil {
 		return err
 	}
-	return e.Delegable()
+	if err := e.Delegable(ctx); err != nil && !fault.From(err).Retryable {
+		return err
+	}
+	return nil
 }
 
 // launched is the plan as it is frozen: the command of a delegated seat is its

@@ -55,7 +55,7 @@ func TestDelegatedIsRefusedBeforeAnything(t *testing.T) {
 			}
 		}
 		plan.Delegated = false
-		if err := p.delegable(plan); err != nil || len(p.launched(events.Allocation{}, plan).Command) != 1 {
+		if err := p.delegable(t.Context(), plan); err != nil || len(p.launched(events.Allocation{}, plan).Command) != 1 {
 			t.Errorf("a seat that is not delegated: %v", err)
 		}
 		p.Close()

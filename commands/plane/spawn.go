@@ -212,7 +212,7 @@ func (p *Plane) claim(ctx context.Context, b events.Boundary, g goal.State) (goa
 	if err != nil {
 		return p.endGoal(ctx, b, events.GoalFailed, fault.From(err))
 	}
-	if err := p.delegable(plan); err != nil {
+	if err := p.delegable(ctx, plan); err != nil {
 		return p.endGoal(ctx, b, events.GoalFailed, fault.From(err))
 	}
 	if err := p.admit(ctx, a.UID, plan, events.HostCapacity{}); err != nil {

@@ -156,7 +156,7 @@ func (d *Driver) handle(c Call) (Answer, int64, error) {
 func (d *Driver) Name() string { return "drill" }
 
 // TakesHandoff implements providers.Delegator: a simulated seat takes anything.
-func (d *Driver) TakesHandoff() error { return nil }
+func (d *Driver) TakesHandoff(context.Context) error { return nil }
 
 // Bundle is how the provider is registered.
 func (d *Driver) Bundle() providers.Bundle { return providers.BundleOf(d, nil) }

@@ -18,7 +18,7 @@ import (
 // in the seat. Only the file's name is in the environment.
 func TestAHandoffIsTheSeatsToRemove(t *testing.T) {
 	r := newRig(t)
-	if err := r.d.TakesHandoff(); err != nil {
+	if err := r.d.TakesHandoff(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	const canary = "canary-0123456789"

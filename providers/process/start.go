@@ -101,4 +101,4 @@ func (d *Driver) startOf(ctx context.Context, c *seat.Call) (any, error) {
 
 // TakesHandoff implements providers.Delegator: the material of a seat is a
 // directory of its own, which nobody else sees.
-func (d *Driver) TakesHandoff() error { return nil }
+func (d *Driver) TakesHandoff(context.Context) error { return nil }

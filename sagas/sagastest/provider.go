@@ -40,7 +40,7 @@ func NewProvider(s drill.Script) *Provider {
 }
 
 // TakesHandoff implements providers.Delegator.
-func (p *Provider) TakesHandoff() error { return nil }
+func (p *Provider) TakesHandoff(context.Context) error { return nil }
 
 // Handed is the hand-off that each operation brought, those that brought one.
 func (p *Provider) Handed() map[events.OperationID][]byte {

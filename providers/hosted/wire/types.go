@@ -207,10 +207,11 @@ type Changes struct {
 	Environments []events.EnvironmentID `json:"environments"`
 }
 
-// Provider is who answers: the driver behind the endpoint, and whether it
-// tells of changes.
+// Provider is who answers: the driver behind the endpoint, whether it tells of
+// changes, and whether it begins delegated seats.
 type Provider struct {
-	Name     string `json:"name"`
-	Protocol string `json:"protocol"`
-	Watches  bool   `json:"watches"`
+	Name      string `json:"name"`
+	Protocol  string `json:"protocol"`
+	Watches   bool   `json:"watches"`
+	Delegates bool   `json:"delegates,omitempty"`
 }
