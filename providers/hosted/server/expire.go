@@ -25,6 +25,9 @@ const (
 	lookSlowly = time.Minute
 )
 
+// expiryPrefix begins the id of every stop that this server makes.
+const expiryPrefix = "expiry-"
+
 // ends ends environments at their deadlines where the driver has none (R31,
 // scenario 30). It keeps when to look at which; what is due is decided from the
 // journal and by a look at the environment.
@@ -58,13 +61,28 @@ func (e *ends) note(id events.EnvironmentID, at standing) {
 	case l.busy:
 		l.moved = end
 		e.at[id] = l
-		return
 	case end == nil:
 		delete(e.at, id)
-		return
 	default:
-		e.at[id] = look{next: *end, pause: lookAgain}
+		e.set(id, *end)
 	}
+}
+
+// found takes in where an environment stood when the journal was read at the
+// start. It may have moved since: what is known of it already is not put off,
+// nor forgotten. A look at a time that is no longer its end ends nothing.
+func (e *ends) found(id events.EnvironmentID, at standing) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	l, known := e.at[id]
+	if end := at.end(); end != nil && (!known || !l.busy && end.Before(l.next)) {
+		e.set(id, *end)
+	}
+}
+
+// set keeps an end. Called with the lock.
+func (e *ends) set(id events.EnvironmentID, end time.Time) {
+	e.at[id] = look{next: end, pause: lookAgain}
 	select {
 	case e.moved <- struct{}{}:
 	default:
@@ -165,11 +183,20 @@ func (s *Server) expire(ctx context.Context, id events.EnvironmentID) (next *tim
 		return nil, nil
 	}
 	w := wire.Operation{ID: op, Environment: id, Verb: events.VerbStop, Ref: at.ref, Writer: at.writer}
-	switch out := s.do(ctx, w, expireFor); out.Kind {
-	case providers.Done:
+	var later *time.Time // where an extension was accepted since the look began
+	put := false
+	out := s.do(ctx, w, expireFor, func(at standing) bool {
+		later = at.end()
+		put = later == nil || s.clock().Before(*later)
+		return !put
+	})
+	switch {
+	case put:
+		return later, nil
+	case out.Kind == providers.Done:
 		s.hub.changed(id)
 		return nil, nil
-	case providers.Refused:
+	case out.Kind == providers.Refused:
 		return nil, out.Fault
 	}
 	if found := s.reconcile(ctx, w); found.Verdict == providers.Open {
@@ -191,14 +218,42 @@ func (l *ledger) expiry() events.OperationID {
 }
 
 func expiryID(id events.EnvironmentID, n int) events.OperationID {
-	return events.OperationID("expiry-" + strconv.Itoa(n) + "-" + string(id))
+	return events.OperationID(expiryPrefix + strconv.Itoa(n) + "-" + string(id))
+}
+
+// ending is whether a stop that ends the environment was accepted, unless it is
+// known that it did not land or the environment was started anew since.
+func (l *ledger) ending() bool {
+	for n := range maxExpiries {
+		if o := l.ops[expiryID(l.id, n)]; o != nil && o.accepted && !o.fenced && o.answer == nil {
+			return true
+		}
+	}
+	return l.ended
 }
 
 // overdue refuses to begin what would run beyond its deadline, where no driver
-// does it.
-func (s *Server) overdue(w wire.Operation, at standing) *fault.Error {
-	end := at.end()
-	if w.Verb != events.VerbStart && w.Verb != events.VerbResume || end == nil || s.clock().Before(*end) {
+// does it, and to put off an end that has begun: the sequence of the journal
+// decides which of an extension and the end came first. Called with what the
+// journal has before the operation.
+func (s *Server) overdue(w wire.Operation, l *ledger) *fault.Error {
+	end := l.end()
+	if end == nil {
+		return nil
+	}
+	switch w.Verb {
+	case events.VerbExtend:
+		if !l.ending() {
+			return nil
+		}
+	case events.VerbStart, events.VerbResume:
+		if w.Expires != nil {
+			end = w.Expires
+		}
+		if s.clock().Before(*end) {
+			return nil
+		}
+	default:
 		return nil
 	}
 	return fault.New(fault.FailedPrecondition, "environment %s can't %s: its lifetime ended at %s", w.Environment, w.Verb, end.Format(time.RFC3339))

@@ -3,6 +3,8 @@
 package server
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	"berth/events"
@@ -40,24 +42,31 @@ type standing struct {
 	ref     string
 	custody *events.Custody
 	over    bool          // destroyed
-	expires *time.Time    // the end that was asked for last
+	ends    []asked       // by operations that were not refused, the last one last
+	ended   bool          // stopped at its end, and not started since
 	held    bool          // by the driver, which has observed a deadline
 	writer  events.Writer // the manager that asked last
 }
 
+// asked is the end that an operation asks for.
+type asked struct {
+	by events.OperationID
+	at time.Time
+}
+
 // end is the deadline that nobody but this server keeps; nil if there is none.
 func (s standing) end() *time.Time {
-	if s.over || s.held || s.ref == "" {
+	if s.over || s.held || s.ref == "" || len(s.ends) == 0 {
 		return nil
 	}
-	return s.expires
+	return &s.ends[len(s.ends)-1].at
 }
 
 // apply folds one event.
 func (s *standing) apply(e events.Event) {
 	if a, ok := e.(events.ProviderAccepted); ok {
 		if a.Expires != nil {
-			s.expires = a.Expires
+			s.ends = append(slices.Clip(s.ends), asked{a.Operation, *a.Expires})
 		}
 		if a.Writer != nil {
 			s.writer = *a.Writer
@@ -65,7 +74,18 @@ func (s *standing) apply(e events.Event) {
 		return
 	}
 	a, ok := e.(events.ProviderAnswered)
-	if !ok || a.Facts == nil {
+	if !ok {
+		return
+	}
+	n := slices.IndexFunc(s.ends, func(e asked) bool { return e.by == a.Operation })
+	switch {
+	case n < 0:
+	case a.Facts == nil:
+		s.ends = slices.Concat(s.ends[:n], s.ends[n+1:]) // refused: the end before it stands
+	default:
+		s.ends = s.ends[n:] // it stands until a later one does
+	}
+	if a.Facts == nil {
 		return
 	}
 	s.held = s.held || a.Facts.ExpiresAt != nil
@@ -74,6 +94,12 @@ func (s *standing) apply(e events.Event) {
 	}
 	if a.Facts.Custody != nil {
 		s.custody = a.Facts.Custody
+	}
+	switch {
+	case a.Verb == events.VerbStart:
+		s.ended = false
+	case a.Verb == events.VerbStop && strings.HasPrefix(string(a.Operation), expiryPrefix):
+		s.ended = true
 	}
 	s.over = s.over || a.Verb == events.VerbDestroy
 }

@@ -13,8 +13,9 @@ import (
 
 // do runs one mutation once, whatever happens to the connection, or gives the
 // answer that its id has already (R27, R86). ctx is that of the request; limit
-// bounds the call itself (R85).
-func (s *Server) do(ctx context.Context, w wire.Operation, limit time.Duration) providers.Outcome {
+// bounds the call itself (R85). An operation that is new is accepted only while
+// due holds of where its environment stands; nil always holds.
+func (s *Server) do(ctx context.Context, w wire.Operation, limit time.Duration, due func(standing) bool) providers.Outcome {
 	if !s.begin() {
 		return providers.UnknownWith(stopping())
 	}
@@ -24,7 +25,7 @@ func (s *Server) do(ctx context.Context, w wire.Operation, limit time.Duration) 
 		return providers.UnknownWith(fault.From(err))
 	}
 	defer done()
-	c, o, err := s.admit(w, b, limit)
+	c, o, err := s.admit(w, b, limit, due)
 	switch {
 	case err != nil:
 		return providers.UnknownWith(fault.From(err))
@@ -59,25 +60,33 @@ func (s *Server) do(ctx context.Context, w wire.Operation, limit time.Duration) 
 // admit accepts an operation that is new and begins its call, which runs on
 // whatever becomes of the request. It gives the operation as it stands, and
 // the call of this process that is under way, if there is one.
-func (s *Server) admit(w wire.Operation, b *book, limit time.Duration) (*call, operation, error) {
+func (s *Server) admit(w wire.Operation, b *book, limit time.Duration, due func(standing) bool) (*call, operation, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	first := false
+	var refused *fault.Error
 	err := s.journal.decide(b, func() events.Event {
-		if first = b.ops[w.ID] == nil; !first {
+		if first = b.ops[w.ID] == nil && (due == nil || due(b.standing)); !first {
 			return nil
 		}
-		return events.ProviderAccepted{Operation: w.ID, Verb: w.Verb, Digest: w.Digest(), Expires: expires(w.Expires), Writer: writer(w)}
+		e := events.ProviderAccepted{Operation: w.ID, Verb: w.Verb, Digest: w.Digest(), Writer: writer(w)}
+		if refused = s.overdue(w, b.ledger); refused == nil {
+			e.Expires = expires(w.Expires)
+		}
+		return e
 	})
-	if err != nil {
+	switch {
+	case err != nil:
 		return nil, operation{}, err
+	case b.ops[w.ID] == nil:
+		return nil, operation{}, fault.New(fault.Conflict, "environment %s moved before operation %s was accepted", w.Environment, w.ID).WithOutcome(fault.NotExecuted)
 	}
 	if first {
 		c := &call{done: make(chan struct{})}
 		b.calls[w.ID] = c
 		s.calls.Add(1) // not from zero: this request is counted
 		s.journal.hold(b)
-		go s.run(w, b, c, limit, s.overdue(w, b.standing))
+		go s.run(w, b, c, limit, refused)
 	}
 	return b.calls[w.ID], *b.ops[w.ID], nil
 }

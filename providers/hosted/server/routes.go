@@ -105,7 +105,7 @@ func (s *Server) operation(w http.ResponseWriter, r *http.Request) {
 		// The path would be of this host, which is not the one of who asks (R34).
 		out = providers.RefusedWith(fault.New(fault.Unimplemented, "a hosted provider exports no host paths; ask for a provider file"))
 	default:
-		out = s.do(ctx, op, limit)
+		out = s.do(ctx, op, limit, nil)
 	}
 	reply(w, wire.OutcomeOf(op.ID, out))
 }

@@ -182,22 +182,41 @@ func watching(ctx context.Context, w providers.Watcher, fn func(events.Environme
 }
 
 // takeUp takes up what the journal says is alive: its deadlines, and, with a
-// driver that adopts, each environment by its proved identity.
+// driver that adopts, each environment by its proved identity. A journal that
+// can't be read to its end is read again until it can: what was read is taken up
+// at once, and what was not would otherwise have no end.
 func (s *Server) takeUp(a providers.Adopter) {
 	defer s.calls.Done()
-	living, err := s.journal.living(s.base)
-	if err != nil {
-		s.logger.Error("the journal can't be read to its end; what was read is taken up", "error", err)
+	adopted := map[events.EnvironmentID]string{} // by which reference
+	for pause := lookAgain; ; pause = min(2*pause, lookSlowly) {
+		living, err := s.journal.living(s.base)
+		for id, at := range living {
+			s.ends.found(id, at)
+		}
+		if a != nil {
+			s.adopt(a, living, adopted)
+		}
+		if err == nil || s.base.Err() != nil {
+			return
+		}
+		s.logger.Error("the journal can't be read to its end; what was read is taken up, and it is read again", "again", pause, "error", err)
+		select {
+		case <-s.base.Done():
+			return
+		case <-time.After(pause):
+		}
 	}
-	for id, at := range living {
-		s.ends.note(id, at)
-	}
-	if a == nil {
-		return
-	}
+}
+
+// adopt takes up the environments that were not adopted by the same reference.
+func (s *Server) adopt(a providers.Adopter, living map[events.EnvironmentID]standing, adopted map[events.EnvironmentID]string) {
 	turns := make(chan struct{}, adopting)
 	var wg sync.WaitGroup
 	for id, at := range living {
+		if at.ref == "" || adopted[id] == at.ref {
+			continue
+		}
+		adopted[id] = at.ref
 		turns <- struct{}{}
 		wg.Go(func() {
 			defer func() { <-turns }()
@@ -213,7 +232,7 @@ func (s *Server) adoptOne(a providers.Adopter, id events.EnvironmentID, at stand
 			s.logger.Error("the driver panicked in adopt", "environment", id)
 		}
 	}()
-	if at.ref == "" || s.base.Err() != nil {
+	if s.base.Err() != nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(s.base, adoptFor)
