@@ -214,3 +214,42 @@ func TestASecondManagerIsRefused(t *testing.T) {
 		t.Fatalf("a taken port: %v", err)
 	}
 }
+
+// Decision 6: a checkpoint that can't be read is a loss; what an operator says
+// to it stands in the log, once, and one of a newer program is never passed over.
+func TestADamagedCheckpointIsALoss(t *testing.T) {
+	dir := t.TempDir()
+	r := start(t, berth.Options{DataDir: dir})
+	if err := r.stop(); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, checkpointFile)
+	o := berth.Options{DataDir: dir, Listen: "127.0.0.1:0", HTTP: "127.0.0.1:0"}
+	write(t, path, []byte(`{"format":99}`))
+	for _, o.AcceptHistoryLoss = range []string{"", "it was damaged"} {
+		if _, err := berth.New(t.Context(), o); fault.CodeOf(err) != fault.UnsupportedVersion {
+			t.Fatalf("a newer one: %v", err)
+		}
+	}
+	write(t, path, []byte("{"))
+	o.AcceptHistoryLoss = ""
+	if _, err := berth.New(t.Context(), o); fault.ExitOf(err) != fault.ExitLogLost {
+		t.Fatalf("got %v, exit %d", err, fault.ExitOf(err))
+	}
+	for _, o := range []berth.Options{{DataDir: dir, AcceptHistoryLoss: "it was damaged"}, {DataDir: dir}} {
+		r = start(t, o)
+		var said []string
+		if _, err := r.c.Events(r.ctx, 1, false, func(e commands.CloudEvent) error {
+			raw, err := json.Marshal(e)
+			if strings.Contains(string(raw), "it was damaged") {
+				said = append(said, string(raw))
+			}
+			return err
+		}); err != nil || len(said) != 1 {
+			t.Errorf("the reason is in %d events, %v: %q", len(said), err, said)
+		}
+		if err := r.stop(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -16,7 +16,6 @@ import (
 	"berth/commands/service"
 	"berth/events"
 	"berth/events/eventlog/barrier"
-	"berth/events/eventlog/checkpoint"
 	"berth/events/eventlog/stream"
 	"berth/events/fault"
 	"berth/internal/durable"
@@ -34,29 +33,18 @@ import (
 // it (decision 6): a log that is missing, shorter or another one is never read
 // as an empty world.
 func (m *Manager) openLog(ctx context.Context) error {
-	remembered, known, err := checkpoint.Read(m.dir.Path)
-	if err != nil && m.opts.AcceptHistoryLoss == "" {
+	accepted := m.opts.AcceptHistoryLoss != ""
+	c, err := recall(m.dir, accepted)
+	if err != nil {
 		return err
 	}
-	create := !known && err == nil || m.opts.InitSpace && m.opts.AcceptHistoryLoss != ""
-	cfg := stream.Config{Space: m.opts.Space, Create: create, MaxBytes: m.opts.MaxBytes, Log: m.logger}
+	cfg := stream.Config{Space: m.opts.Space, Create: c.fresh() || m.opts.InitSpace && accepted, MaxBytes: m.opts.MaxBytes, Log: m.logger}
 	if m.log, err = m.openStream(ctx, cfg); err != nil {
 		return err
 	}
 	m.onClose(m.log.Close)
-	m.keeper = &keeper{m: m}
-	if !known {
-		return m.keeper.begin(checkpoint.Checkpoint{})
-	}
-	lost := checkpoint.Verify(ctx, remembered, m.log)
-	switch {
-	case lost == nil:
-		return m.keeper.begin(remembered)
-	case m.opts.AcceptHistoryLoss == "" || fault.ExitOf(lost) != fault.ExitLogLost:
-		return lost
-	}
-	m.keeper.lost = &remembered
-	return m.keeper.begin(checkpoint.Checkpoint{})
+	m.keeper = &keeper{chain: c, m: m}
+	return c.begin(ctx, m.log, accepted)
 }
 
 // openStream opens the stream; in the group profile behind a barrier, which
@@ -120,7 +108,7 @@ func (m *Manager) register(ctx context.Context) error {
 	}
 	m.writer.Epoch = epoch
 	m.fence = &fence{m: m}
-	return m.keeper.admitLoss(ctx)
+	return m.keeper.admitLoss(ctx, m.opts.Space, m.meta(), m.opts.AcceptHistoryLoss)
 }
 
 // openDrivers registers the providers that this host has. A directory that has

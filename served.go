@@ -13,9 +13,7 @@ import (
 
 	"berth/aggregates/instance"
 	"berth/events"
-	"berth/events/eventlog/checkpoint"
 	"berth/events/eventlog/stream"
-	"berth/events/eventlog/verify"
 	"berth/events/fault"
 	"berth/internal/durable"
 	"berth/internal/embedded"
@@ -61,10 +59,7 @@ type Served struct {
 	nc         *nats.Conn
 	ids        events.IDs
 	shelf      *sagas.Shelf
-	lost       *checkpoint.Checkpoint
-	tracker    checkpoint.Tracker
-	written    uint64
-	signed     uint64
+	chain      *chain
 	stop       context.CancelFunc
 	background sync.WaitGroup
 }
@@ -127,31 +122,15 @@ func (s *Served) openServer(ctx context.Context) (err error) {
 	return err
 }
 
-// openLog is decision 6 for a provider: an empty, shorter or replaced log is
-// never read as an empty world.
-func (s *Served) openLog(ctx context.Context) error {
-	remembered, known, err := checkpoint.Read(s.dir.Path)
+func (s *Served) openLog(ctx context.Context) (err error) {
 	accepted := s.opts.AcceptHistoryLoss != ""
-	if err != nil && !accepted {
+	if s.chain, err = recall(s.dir, accepted); err != nil {
 		return err
 	}
-	if s.Log, err = stream.Open(ctx, s.nc, stream.Config{Space: ServedSpace, Create: !known || accepted, Log: s.opts.Logger}); err != nil {
+	if s.Log, err = stream.Open(ctx, s.nc, stream.Config{Space: ServedSpace, Create: s.chain.fresh() || accepted, Log: s.opts.Logger}); err != nil {
 		return err
 	}
-	if !known {
-		return checkpoint.Write(s.dir.Path, s.tracker.Of(s.Log))
-	}
-	lost := checkpoint.Verify(ctx, remembered, s.Log)
-	if lost != nil {
-		if !accepted || fault.ExitOf(lost) != fault.ExitLogLost {
-			return lost
-		}
-		s.lost = &remembered
-		return nil
-	}
-	s.tracker = checkpoint.Tracker{Sequence: remembered.Sequence, Record: remembered.Record, Chain: remembered.Chain}
-	s.written = remembered.Sequence
-	return nil
+	return s.chain.begin(ctx, s.Log, accepted)
 }
 
 // follow reads the whole log once before anything is written to it: one that
@@ -180,10 +159,7 @@ func (s *Served) register(ctx context.Context) error {
 		return err
 	}
 	s.Writer.Epoch = epoch
-	if s.lost == nil {
-		return nil
-	}
-	return acceptLoss(ctx, s.Log, ServedSpace, s.meta(), *s.lost, s.opts.AcceptHistoryLoss)
+	return s.chain.admitLoss(ctx, ServedSpace, s.meta(), s.opts.AcceptHistoryLoss)
 }
 
 func (s *Served) meta() events.Meta {
@@ -208,7 +184,7 @@ func (s *Served) keep(ctx context.Context) {
 		err := s.checkpoint(ctx)
 		if err == nil && time.Since(signed) >= signEvery {
 			signed = time.Now()
-			err = s.record(ctx, s.sign)
+			err = s.record(ctx, s.chain.sign)
 		}
 		if err != nil && ctx.Err() == nil {
 			s.opts.Logger.Error("the checkpoint of the journal was not kept", "error", err)
@@ -219,36 +195,18 @@ func (s *Served) keep(ctx context.Context) {
 // checkpoint follows the chain to the tip and writes where it is.
 func (s *Served) checkpoint(ctx context.Context) error {
 	tip, err := s.Log.Tip(ctx)
-	if err != nil || tip <= s.written {
+	if at := s.chain.at(); err == nil && tip > at {
+		err = s.Log.Scan(ctx, at, s.chain.add)
+	}
+	if err != nil {
 		return err
 	}
-	if err := s.Log.Scan(ctx, s.tracker.Sequence, s.tracker.Add); err != nil {
-		return err
-	}
-	c := s.tracker.Of(s.Log)
-	if err := checkpoint.Write(s.dir.Path, c); err != nil {
-		return err
-	}
-	s.written = c.Sequence
-	return nil
+	return s.chain.write()
 }
 
 func (s *Served) record(ctx context.Context, f func(instance.State) ([]events.Event, error)) error {
 	_, _, err := s.shelf.DecideInstance(ctx, s.Writer.Instance, s.meta(), f)
 	return err
-}
-
-// sign is the signed chain of everything up to the tracker, if it moved.
-func (s *Served) sign(instance.State) ([]events.Event, error) {
-	if s.tracker.Sequence <= s.signed+1 { // the last signature is itself a record
-		return nil, nil
-	}
-	e, err := verify.Sign(s.dir.Key, s.Writer.Instance, s.tracker.Sequence, s.tracker.Chain)
-	if err != nil {
-		return nil, err
-	}
-	s.signed = s.tracker.Sequence
-	return []events.Event{e}, nil
 }
 
 // Close signs the chain, records the end of the epoch and releases the
@@ -267,14 +225,7 @@ func (s *Served) Close() error {
 	defer cancel()
 	err := s.checkpoint(ctx)
 	if err == nil {
-		err = s.record(ctx, func(i instance.State) ([]events.Event, error) {
-			signed, err := s.sign(i)
-			if err != nil {
-				return nil, err
-			}
-			end, err := i.Stop(s.Writer.Epoch)
-			return append(signed, end...), err
-		})
+		err = s.record(ctx, s.chain.end(s.Writer.Epoch))
 	}
 	if err == nil {
 		err = s.checkpoint(ctx)

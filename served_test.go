@@ -176,3 +176,29 @@ func TestServedRemembersWhileItRuns(t *testing.T) {
 		}
 	}
 }
+
+// TestServedCheckpointDamaged (decision 6): a checkpoint that can't be read is
+// a loss like any other, and the reason that an operator gives stands.
+func TestServedCheckpointDamaged(t *testing.T) {
+	dir := t.TempDir()
+	closed(t, openServed(t, dir))
+	if err := os.WriteFile(filepath.Join(dir, checkpoint.FileName), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenServed(t.Context(), ServedOptions{Dir: dir}); fault.ExitOf(fault.From(err)) != fault.ExitLogLost {
+		t.Errorf("%v", err)
+	}
+	s, err := OpenServed(t.Context(), ServedOptions{Dir: dir, AcceptHistoryLoss: "it was damaged"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	rs, err := s.Log.Load(t.Context(), events.SpaceBoundary(ServedSpace), 0)
+	if err != nil || len(rs) != 1 {
+		t.Fatalf("%+v %v", rs, err)
+	}
+	if e, ok := rs[0].Events[0].(events.HistoryLossAccepted); !ok || e.Remembered != 0 || e.Reason != "it was damaged" {
+		t.Errorf("%+v", rs[0].Events)
+	}
+	closed(t, s)
+	closed(t, openServed(t, dir))
+}

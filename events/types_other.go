@@ -231,7 +231,8 @@ type HostCapacity struct {
 // ---- space.<name>
 
 // HistoryLossAccepted is an operator's word that the log may be older than
-// the checkpoint that a manager remembers (decision 6).
+// the checkpoint that a manager remembers (decision 6). Remembered is 0 where
+// what was remembered can't be read.
 type HistoryLossAccepted struct {
 	By         Caller `json:"by"`
 	Reason     string `json:"reason"`
