@@ -18,6 +18,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -65,6 +66,8 @@ type Manager struct {
 	listener net.Listener
 	writer   events.Writer
 	ready    chan struct{}
+	asked    chan struct{} // closed by end: a command asked for the end
+	endOnce  sync.Once
 	// unwritable is closed when the embedded server takes no more writes; nil
 	// with an external one.
 	unwritable <-chan struct{}
@@ -87,7 +90,7 @@ func New(ctx context.Context, o Options) (_ *Manager, err error) {
 	if err := checkLabels(o.Labels); err != nil {
 		return nil, err
 	}
-	m := &Manager{opts: o, clock: steady.New(), ids: ids.New(), logger: o.Logger, ready: make(chan struct{})}
+	m := &Manager{opts: o, clock: steady.New(), ids: ids.New(), logger: o.Logger, ready: make(chan struct{}), asked: make(chan struct{})}
 	defer func() {
 		if err != nil {
 			m.Close()
@@ -220,6 +223,9 @@ func (m *Manager) Profile() string {
 
 // Ready is closed when the manager answers commands.
 func (m *Manager) Ready() <-chan struct{} { return m.ready }
+
+// end asks Run to end in order, as the end of its context does.
+func (m *Manager) end() { m.endOnce.Do(func() { close(m.asked) }) }
 
 func (m *Manager) isReady() bool {
 	select {

@@ -22,7 +22,7 @@ const retryWorker = time.Second
 // election takes up to 9 s.
 const stallAfter = time.Minute
 
-// Run serves until ctx ends, then drains: no new commands, what is in flight
+// Run serves until ctx ends or the command shutdown asks for it, then drains: no new commands, what is in flight
 // is answered or left to the next start, environments go on. It returns nil
 // after a clean stop.
 func (m *Manager) Run(ctx context.Context) (err error) {
@@ -59,6 +59,7 @@ func (m *Manager) Run(ctx context.Context) (err error) {
 
 	select {
 	case <-ctx.Done():
+	case <-m.asked:
 	case <-m.unwritable:
 	case err = <-lost:
 	}

@@ -129,6 +129,11 @@ var (
 		Doc:     "Give up an environment whose operation stays uncertain: name and reservation are freed without proof (decision 13).",
 		Example: `{"name":"demo","reason":"provider account closed"}`, Refusals: []fault.Code{fault.NotFound, fault.Expired, fault.Conflict, fault.FailedPrecondition},
 	})
+	Shutdown = command[ShutdownInput, ShutdownResult](Contract{
+		Name: "shutdown", Kind: Effect, Target: TargetOne, Modes: aboutNobody, Capability: CanAdmin,
+		Doc: "End an instance, in order; its environments go on and are taken up by its next start.", Example: `{"empty":true}`,
+		Refusals: []fault.Code{fault.FailedPrecondition},
+	})
 )
 
 var lifeRefusals = []fault.Code{fault.NotFound, fault.Expired, fault.Conflict, fault.FailedPrecondition}
@@ -148,4 +153,5 @@ var Table = []*Contract{
 	Checkpoint.Contract, Export.Contract, ExportRead.Contract, Retire.Contract,
 	GoalGet.Contract, Goals.Contract, GoalCancel.Contract, WriteOff.Contract, Replay.Contract, VerifyLog.Contract,
 	PersonaDefine.Contract, PersonaRemove.Contract, PersonaList.Contract, PersonaShow.Contract,
+	Shutdown.Contract,
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -80,9 +81,12 @@ func cmdUp(ts *testscript.TestScript, neg bool, args []string) {
 }
 
 func (m *manager) start(ts *testscript.TestScript) error {
-	path, err := exec.LookPath("berth")
-	if err != nil {
-		return err
+	path := ts.Getenv("PROGRAM") // another build of the program
+	if path == "" {
+		var err error
+		if path, err = exec.LookPath("berth"); err != nil {
+			return err
+		}
 	}
 	m.cmd = exec.Command(path, append([]string{"up", "--data", m.data, "--listen", "127.0.0.1:0", "--http", "127.0.0.1:0"}, m.args...)...)
 	m.cmd.Dir = ts.MkAbs(".")
@@ -150,6 +154,25 @@ func cmdDown(ts *testscript.TestScript, neg bool, args []string) {
 	m := managerOf(ts)
 	if err := m.stop(syscall.SIGTERM); err != nil {
 		ts.Fatalf("down: %v\n%s", err, m.output.String())
+	}
+}
+
+// cmdEnded waits until the manager, which was told to end, has ended with a
+// code: ended CODE.
+func cmdEnded(ts *testscript.TestScript, neg bool, args []string) {
+	m := managerOf(ts)
+	if neg || len(args) != 1 || m.cmd == nil {
+		ts.Fatalf("usage: ended CODE, while a manager is up")
+	}
+	cmd := m.cmd
+	select {
+	case <-m.ended:
+		m.cmd = nil
+	case <-time.After(patience):
+		ts.Fatalf("the manager did not end within %s\n%s", patience, m.output.String())
+	}
+	if got := strconv.Itoa(cmd.ProcessState.ExitCode()); got != args[0] {
+		ts.Fatalf("the manager ended with %s, want %s\n%s", got, args[0], m.output.String())
 	}
 }
 

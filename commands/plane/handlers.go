@@ -42,4 +42,5 @@ var handlers = map[string]handler{
 	"persona-show":           on(commands.PersonaShow, (*Plane).personaShow),
 	"replay":                 on(commands.Replay, (*Plane).replayLog),
 	"verify":                 on(commands.VerifyLog, (*Plane).verifyLog),
+	"shutdown":               on(commands.Shutdown, (*Plane).shutdown),
 }

@@ -8,6 +8,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"berth/commands"
@@ -29,6 +30,8 @@ type Plane struct {
 	mu     sync.Mutex
 	trying map[events.Boundary]bool
 	closed bool
+
+	stopping atomic.Bool // no new work is taken in
 }
 
 // New is a plane that is ready to answer. Close ends what it does on its own.
@@ -153,8 +156,8 @@ func (p *Plane) handle(ctx context.Context, c *call, payload []byte) (any, error
 	if c.req, err = commands.DecodeRequest(payload); err != nil {
 		return nil, err
 	}
-	if p.Admit != nil && appends(row) && !slices.Contains(ending, row.Name) {
-		if err := p.Admit(); err != nil {
+	if appends(row) && !slices.Contains(ending, row.Name) {
+		if err := p.takesWork(); err != nil {
 			return nil, err
 		}
 	}

@@ -75,6 +75,9 @@ type Options struct {
 	// Admit refuses new work while the host can't take it (a nearly full
 	// disk). Nil admits. What ends work is never refused by it.
 	Admit func() error
+	// End asks the manager to end in order, once what it answers now is sent.
+	// Nil: this plane's manager is ended by the program that it is part of.
+	End func()
 	// Sign signs offers of terminal sessions with the instance's key. Nil: this
 	// plane offers none.
 	Sign func(terminal.Offer) (terminal.Offer, error)

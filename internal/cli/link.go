@@ -12,6 +12,7 @@ import (
 type link struct {
 	*client.Client
 	close func()
+	place
 }
 
 // anonymous asks a manager who its one caller is (decision 21), before this
@@ -39,7 +40,7 @@ func (a *app) open(ctx context.Context) (*link, error) {
 	if p.again != nil {
 		c.Redial(p.again)
 	}
-	return &link{c, c.Close}, nil
+	return &link{c, c.Close, p}, nil
 }
 
 // bounded is the context of one command: --timeout bounds it.

@@ -44,6 +44,10 @@ type place struct {
 	conn   *nats.Conn
 	space  events.Space
 	caller events.Caller // zero: the manager has to be asked
+	// dir is the data directory of the manager, and instance its id, where they
+	// are known from an endpoint file.
+	dir      string
+	instance events.InstanceID
 	// again finds the manager that came after, which may be elsewhere.
 	again func(old *nats.Conn) (*nats.Conn, error)
 }
@@ -163,7 +167,7 @@ func (a *app) dialData(p place) (place, error) {
 		return p, fault.New(fault.Unavailable, "the manager of %s does not answer at %s", dir, e.NATS).
 			WithOutcome(fault.NotExecuted).WithHint("start it again: berth up --data %s", dir)
 	}
-	p.caller = e.Caller
+	p.caller, p.dir, p.instance = e.Caller, dir, e.Instance
 	if a.space == "" {
 		p.space = e.Space
 	}
@@ -200,7 +204,7 @@ func (a *app) recognise(p *place) {
 	if err != nil || !sameServer(e.NATS, p.conn.ConnectedUrl()) || e.Space != p.space && a.space != "" {
 		return
 	}
-	p.caller, p.space = e.Caller, e.Space
+	p.caller, p.space, p.dir, p.instance = e.Caller, e.Space, dir, e.Instance
 }
 
 func sameServer(a, b string) bool {

@@ -31,8 +31,8 @@ func (a *app) upCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "up", Short: "Run a manager, by default with its own JetStream server on loopback", Args: args(),
 		Long: `Run a manager until it is told to end. It makes its data directory on the first
-start. SIGTERM or an interrupt drains it and leaves the environments running; a
-second signal ends it at once. Started again, it takes up what it finds.`,
+start. SIGTERM, an interrupt or ` + "`berth stop`" + ` drains it and leaves the environments running;
+a second signal ends it at once. Started again, it takes up what it finds.`,
 		Example: "  berth up\n  berth up --data ./data --listen 127.0.0.1:0 --http 127.0.0.1:0\n  berth up --drill faults.json",
 		RunE: func(c *cobra.Command, _ []string) error {
 			o, err := a.upOptions(f)

@@ -62,7 +62,7 @@ var table = map[int]row{
 	45: by("sagas.TestLogFailuresLoseNothing", "script: story-full-log"),
 	46: by("internal/prove/kill.TestKilledAtEveryPoint", "providers/process.TestDestroyGoesOnAfterAKill"),
 	48: by("internal/prove/kill.TestKilledWithProcesses"),
-	49: by("berth.TestLifeAcrossARestart", "script: story-crash-and-adopt"),
+	49: by("berth.TestLifeAcrossARestart", "script: story-crash-and-adopt", "script: story-upgrade", "script: stop"),
 	51: by("internal/prove/scenario.TestARestartMixesNoSteps", "internal/prove/kill.TestKilledAtEveryPoint"),
 	52: by("sagas.TestStaleEpochActsNoMore", "internal/prove/kill.TestFrozenAndFenced", "conformance: older-epoch-refused"),
 
