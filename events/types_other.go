@@ -218,6 +218,8 @@ type Engine struct {
 type KVM struct {
 	Present bool `json:"present"`
 	Usable  bool `json:"usable"`
+	// TriedAt is when it was tried last whether a machine starts with it.
+	TriedAt time.Time `json:"triedAt,omitzero"`
 }
 
 // HostCapacity is what a host may give to environments.

@@ -91,9 +91,13 @@ func (s State) Observe(e events.InstanceObserved) []events.Event {
 
 func sameFacts(a, b events.ProviderFacts) bool {
 	x, y := a.Facts, b.Facts
-	return a.Provider == b.Provider && a.Shared == b.Shared && x.Host == y.Host && x.Architecture == y.Architecture && x.OS == y.OS && x.KVM == y.KVM &&
+	return a.Provider == b.Provider && a.Shared == b.Shared && x.Host == y.Host && x.Architecture == y.Architecture && x.OS == y.OS && sameKVM(x.KVM, y.KVM) &&
 		slices.Equal(x.Engines, y.Engines) && x.Allocatable.CPUs.Cmp(y.Allocatable.CPUs) == 0 &&
 		x.Allocatable.MemoryMiB == y.Allocatable.MemoryMiB && 8*max(x.Allocatable.DiskGiB-y.Allocatable.DiskGiB, y.Allocatable.DiskGiB-x.Allocatable.DiskGiB) <= y.Allocatable.DiskGiB && x.Allocatable.Slots == y.Allocatable.Slots
+}
+
+func sameKVM(a, b events.KVM) bool {
+	return a.Present == b.Present && a.Usable == b.Usable && a.TriedAt.Equal(b.TriedAt)
 }
 
 // Stop ends an epoch cleanly. An older epoch is refused with expired (law 3).

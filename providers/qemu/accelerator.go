@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -26,11 +27,23 @@ const kvmDevice = "/dev/kvm"
 // trialID names the machine of a trial; it is no environment.
 const trialID = events.EnvironmentID("00000000-0000-7000-8000-000000000000")
 
+// tryAgain is how long a failed trial is believed: a host may have been short
+// of memory, or the module not been loaded. One that passed is believed as long
+// as the host runs.
+const tryAgain = time.Hour
+
 // verdict is what a trial of KVM said, on this host since it was started.
 type verdict struct {
-	Boot   string `json:"boot"` // boot id of the host
-	Usable bool   `json:"usable"`
-	Why    string `json:"why,omitempty"` // not usable: the reason, for a person
+	Boot   string    `json:"boot"` // boot id of the host
+	At     time.Time `json:"at,omitzero"`
+	Usable bool      `json:"usable"`
+	Why    string    `json:"why,omitempty"` // not usable: the reason, for a person
+}
+
+// old is whether a trial is to be held again.
+func (v verdict) old(now time.Time) bool {
+	age := now.Sub(v.At)
+	return !v.Usable && (age >= tryAgain || age < 0) // the clock may have been set
 }
 
 // kvmCandidate says why KVM need not even be tried; nil: only a trial tells.
@@ -69,7 +82,8 @@ func candidate() error {
 
 // accelerator chooses by trial, never by the device node: a machine with KVM
 // is really booted to its agent, once while this host runs (R79). Emulation
-// serves otherwise. The caller holds d.mu.
+// serves otherwise. A verdict that is old serves too: nobody waits for another
+// trial but the one of kvm. The caller holds d.mu.
 func (d *Driver) accelerator(ctx context.Context, p *probe, f files) (string, error) {
 	if p.kvm == nil {
 		v, err := d.judge(ctx, f)
@@ -93,12 +107,17 @@ func (d *Driver) judge(ctx context.Context, f files) (verdict, error) {
 	if err != nil {
 		return verdict{}, err
 	}
-	kept := filepath.Join(d.Dir, bootDir, "kvm-"+f.KernelSHA[:12]+f.InitSHA[:12]+".json")
+	kept := d.keptVerdict(f)
 	var v verdict
 	if b, err := os.ReadFile(kept); err == nil && json.Unmarshal(b, &v) == nil && v.Boot == boot {
 		return v, nil
 	}
-	v = verdict{Boot: boot, Usable: true}
+	return d.hold(ctx, f, boot, kept)
+}
+
+// hold holds a trial and keeps what it said.
+func (d *Driver) hold(ctx context.Context, f files, boot, kept string) (verdict, error) {
+	v := verdict{Boot: boot, At: events.MillisUTC(d.Now()), Usable: true}
 	if err := d.try(ctx, f); err != nil {
 		if ctx.Err() != nil { // the caller left: that says nothing of KVM
 			return verdict{}, ctx.Err()
@@ -109,6 +128,38 @@ func (d *Driver) judge(ctx context.Context, f files) (verdict, error) {
 		_ = os.WriteFile(kept, b, 0o600) // a damaged one is not matched, and tried again
 	}
 	return v, nil
+}
+
+// again holds a trial beside everything else, after one that failed, and has
+// later machines start with what it says. One that was cut off changes nothing.
+func (d *Driver) again(ctx context.Context) {
+	d.mu.Lock()
+	p := d.probed
+	if p == nil || p.files == nil {
+		d.mu.Unlock()
+		return
+	}
+	f := *p.files
+	d.mu.Unlock()
+	boot, err := identity.BootID()
+	if err != nil {
+		return
+	}
+	v, err := d.hold(ctx, f, boot, d.keptVerdict(f))
+	if err != nil {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if p.kvm = &v; v.Usable {
+		f.Accelerator = "kvm"
+		p.files = &f // never changed in place
+	}
+}
+
+// keptVerdict is the file of the verdict about a kernel and an agent.
+func (d *Driver) keptVerdict(f files) string {
+	return filepath.Join(d.Dir, bootDir, "kvm-"+f.KernelSHA[:12]+f.InitSHA[:12]+".json")
 }
 
 // try boots a machine with KVM as the real ones are booted.
@@ -140,17 +191,22 @@ func (d *Driver) trial(ctx context.Context, f files) error {
 }
 
 // kvm is what host facts say: the device is there, and a machine has booted
-// with it. Where only a trial can tell and none was held, it is begun, and the
-// next question is answered; a manager's start does not wait for it.
+// with it. Where only a trial can tell and none was held, or one failed some
+// time ago, it is begun, and the next question is answered; a manager's start
+// does not wait for it.
 func (d *Driver) kvm() events.KVM {
 	_, err := os.Stat(kvmDevice)
 	facts := events.KVM{Present: err == nil}
 	d.mu.Lock()
 	p := d.probed
+	trial := func(ctx context.Context) { _, _ = d.packed(ctx) } // keeps the verdict
 	if p != nil && p.kvm != nil {
-		facts.Usable = facts.Present && p.kvm.Usable
+		facts.Usable, facts.TriedAt = facts.Present && p.kvm.Usable, p.kvm.At
+		if trial = nil; p.kvm.old(d.Now()) {
+			trial = d.again
+		}
 	}
-	begin := facts.Present && p != nil && p.kvm == nil && !d.trying && d.ctx.Err() == nil && d.candidate() == nil
+	begin := facts.Present && p != nil && trial != nil && !d.trying && d.ctx.Err() == nil && d.candidate() == nil
 	if begin {
 		d.trying = true
 		d.trials.Add(1)
@@ -159,7 +215,7 @@ func (d *Driver) kvm() events.KVM {
 	if begin {
 		go func() {
 			defer d.trials.Done()
-			_, _ = d.packed(d.ctx) // keeps the verdict
+			trial(d.ctx)
 			d.mu.Lock()
 			d.trying = false
 			d.mu.Unlock()

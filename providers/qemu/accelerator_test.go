@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // A device that can be opened is not enough to try KVM (R79).
@@ -89,5 +90,49 @@ func TestAFailedTrialIsRemembered(t *testing.T) {
 	r.d.mu.Unlock()
 	if facts, err := r.d.HostFacts(r.context()); err != nil || facts.KVM.Usable {
 		t.Errorf("host facts after a failed trial: %+v %v", facts.KVM, err)
+	}
+}
+
+// A failed trial is believed for a while only, one that passed as long as the
+// host runs; host facts say when it was held (R79).
+func TestAFailedTrialIsHeldAgain(t *testing.T) {
+	now := time.UnixMilli(1_700_000_000_000)
+	for name, c := range map[string]struct {
+		age    time.Duration
+		usable bool
+		old    bool
+	}{
+		"young":          {tryAgain - 1, false, false},
+		"old":            {tryAgain, false, true},
+		"clock set back": {-1, false, true},
+		"passed":         {100 * tryAgain, true, false},
+	} {
+		if v := (verdict{At: now.Add(-c.age), Usable: c.usable}); v.old(now) != c.old {
+			t.Errorf("%s: %t", name, !c.old)
+		}
+	}
+	d, err := New(Config{Dir: t.TempDir(), Self: "/bin/true", Clock: func() time.Time { return now }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	f := files{KernelSHA: strings.Repeat("0", 64), InitSHA: strings.Repeat("1", 64), Accelerator: "tcg"}
+	d.probed = &probe{files: &f, kvm: &verdict{At: now.Add(-tryAgain), Why: "no memory"}}
+	d.again(t.Context()) // /bin/true boots everything
+	if p := d.probed; !p.kvm.Usable || !p.kvm.At.Equal(now) || p.files.Accelerator != "kvm" || f.Accelerator != "tcg" {
+		t.Errorf("%+v %+v", p.kvm, p.files)
+	}
+	d.candidate = func() error { return nil }
+	if v, err := d.judge(t.Context(), f); err != nil || v != *d.probed.kvm {
+		t.Errorf("what was kept: %+v %v", v, err)
+	}
+	if facts := d.kvm(); !facts.TriedAt.Equal(now) {
+		t.Errorf("%+v", facts)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	before := *d.probed.kvm
+	if d.again(ended); *d.probed.kvm != before {
+		t.Errorf("a trial that was cut off gave a verdict: %+v", d.probed.kvm)
 	}
 }
