@@ -201,6 +201,16 @@ func TestAMissingLogIsRefused(t *testing.T) {
 	}
 }
 
+// The embedded server of a manager is nobody else's: another manager that is
+// pointed at it is refused at once, as a matter of configuration.
+func TestAManagersOwnServerIsNoClusters(t *testing.T) {
+	r := start(t, berth.Options{DataDir: t.TempDir()})
+	_, err := berth.New(r.ctx, berth.Options{DataDir: t.TempDir(), NATS: r.m.Endpoint().NATS, HTTP: "127.0.0.1:0"})
+	if fault.ExitOf(err) != fault.ExitBadConfig || !strings.Contains(err.Error(), string(r.m.Endpoint().Instance)) || !strings.Contains(fault.From(err).Hint, "JetStream") {
+		t.Fatalf("got %v, exit %d", err, fault.ExitOf(err))
+	}
+}
+
 func TestASecondManagerIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	r := start(t, berth.Options{DataDir: dir})

@@ -113,7 +113,7 @@ func (s *Served) openServer(ctx context.Context) (err error) {
 		return badConfig("%s can't be written: %s", s.dir.Path, err)
 	}
 	s.srv, err = embedded.Start(ctx, embedded.Options{
-		StoreDir: s.dir.File(natsDir), Name: "berth-" + string(s.dir.Identity.Instance), SyncAlways: true, Logger: serverLog{s.opts.Logger},
+		StoreDir: s.dir.File(natsDir), Name: serverName(s.dir.Identity.Instance), SyncAlways: true, Logger: serverLog{s.opts.Logger},
 	})
 	if err != nil {
 		return fault.New(fault.Unavailable, "the embedded server did not start: %s", err).WithOutcome(fault.NotExecuted)

@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -40,7 +41,7 @@ func startEmbedded(ctx context.Context, d *DataDir, o Options, p Durability) (*e
 		return nil, badConfig("data directory %s can't be written: %s", d.Path, err)
 	}
 	s, err := embedded.Start(ctx, embedded.Options{
-		StoreDir: d.File(natsDir), Name: "berth-" + string(d.Identity.Instance), SyncAlways: p == Strict,
+		StoreDir: d.File(natsDir), Name: serverName(d.Identity.Instance), SyncAlways: p == Strict,
 		Listen: true, Host: host, Port: port,
 		Configure: func(so *server.Options) {
 			so.CustomClientAuthentication = gate{d.Identity.Space}
@@ -120,7 +121,25 @@ func connect(ctx context.Context, srv *embedded.Server, o Options) (*nats.Conn, 
 	if err != nil {
 		return nil, fault.New(fault.Unavailable, "no NATS server answers at %s: %s", events.Scrub(o.NATS), events.Scrub(err.Error())).WithOutcome(fault.NotExecuted)
 	}
+	if err := foreign(nc.ConnectedServerName()); err != nil {
+		nc.Close()
+		return nil, err
+	}
 	return nc, ctx.Err()
+}
+
+// serverName is the name of the embedded server of an instance.
+func serverName(i events.InstanceID) string { return "berth-" + string(i) }
+
+// foreign refuses a server that belongs to a manager: it lets nobody but that
+// one reach its log, and answers no question about it either.
+func foreign(server string) error {
+	name, ok := strings.CutPrefix(server, serverName(""))
+	if _, err := events.ParseInstanceID(name); !ok || err != nil {
+		return nil
+	}
+	return badConfig("--nats is the own server of manager %s, and only that manager may use its log", name).
+		WithHint("for several managers, run a NATS server with JetStream beside them and give each of them its URL with --nats; for a client of that manager, use --server")
 }
 
 // serverLog passes the server's log on; its chatter is of no use to a person.
