@@ -236,18 +236,21 @@ func (c *Client) send(ctx context.Context, row *commands.Contract, s settings, b
 		if cause := context.Cause(ctx); cause == nats.ErrConnectionClosed {
 			err = cause
 		}
-		return commands.Reply{}, silence(row, err)
+		return commands.Reply{}, silence(row, s.target, err)
 	}
 	return read(row, got.Data)
 }
 
 // silence is what is known when no reply came.
-func silence(row *commands.Contract, err error) error {
+func silence(row *commands.Contract, target string, err error) error {
 	outcome, hint := fault.Unknown, "ask what became of it before repeating it; with the same id a repeat is safe"
 	if row.Kind == commands.Read {
 		outcome, hint = fault.NotExecuted, "ask again: a read changes nothing" // nothing is ever executed by a read
 	}
 	switch {
+	case errors.Is(err, nats.ErrNoResponders) && target != commands.Any: // E7, of an instance that is gone or has another space
+		return fault.New(fault.Unavailable, "instance %s does not answer to %s", target, row.Name).WithOutcome(fault.NotExecuted).
+			WithHint("start it again, or name another one: `berth hosts` shows which instances there are")
 	case errors.Is(err, nats.ErrNoResponders): // E7
 		return fault.New(fault.Unavailable, "no manager answers to %s", row.Name).WithOutcome(fault.NotExecuted).WithHint("`berth up` starts one; `berth doctor` looks at the connection")
 	case errors.Is(err, nats.ErrInvalidConnection), errors.Is(err, nats.ErrMaxPayload),

@@ -24,7 +24,7 @@ func TestE8SilenceSaysWhatToDoNext(t *testing.T) {
 			{commands.Slots.Contract, fault.NotExecuted, "a read changes nothing"},
 		} {
 			var f *fault.Error
-			if err := silence(c.row, cause); !errors.As(err, &f) || f.Outcome != c.outcome || !strings.Contains(f.Hint, c.hint) {
+			if err := silence(c.row, commands.Any, cause); !errors.As(err, &f) || f.Outcome != c.outcome || !strings.Contains(f.Hint, c.hint) {
 				t.Errorf("%s after %q: %v, hint %q", c.row.Name, cause, err, f.Hint)
 			}
 		}

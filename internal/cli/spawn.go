@@ -162,10 +162,11 @@ func (a *app) spawn(c *cobra.Command, cmd commands.Command[commands.SpawnInput, 
 		return err
 	}
 	defer l.close()
+	on := client.WithInstance(events.InstanceID(f.on))
 	if f.dry {
-		return dryRun(ctx, a, l, cmd, f.in)
+		return dryRun(ctx, a, l, cmd, f.in, on)
 	}
-	r, err := client.Call(ctx, l.Client, cmd, f.in, append(a.callOptions(), client.WithInstance(events.InstanceID(f.on)))...)
+	r, err := client.Call(ctx, l.Client, cmd, f.in, append(a.callOptions(), on)...)
 	if err != nil {
 		return err
 	}

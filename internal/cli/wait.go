@@ -54,8 +54,8 @@ type drafts struct {
 }
 
 // dryRun prints the events that a command would append.
-func dryRun[In commands.Input, Out any](ctx context.Context, a *app, l *link, c commands.Command[In, Out], in In) error {
-	ds, err := client.DryRun(ctx, l.Client, c, in, a.callOptions()...)
+func dryRun[In commands.Input, Out any](ctx context.Context, a *app, l *link, c commands.Command[In, Out], in In, more ...client.Option) error {
+	ds, err := client.DryRun(ctx, l.Client, c, in, append(a.callOptions(), more...)...)
 	if err != nil {
 		return err
 	}
