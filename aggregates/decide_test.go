@@ -58,6 +58,17 @@ func TestPlanRefuses(t *testing.T) {
 		{"R33, R37 export without a limit", running, nil, events.VerbExport, events.Arguments{}, fault.BadRequest},
 		{"export of no checkpoint", running, nil, events.VerbExport, events.Arguments{MaxBytes: 1, CheckpointID: "k9"}, fault.NotFound},
 		{"export behind its checkpoint", running, []events.Event{events.OperationPlanned{Environment: env1, Operation: op2, Verb: events.VerbCheckpoint, Arguments: events.Arguments{CheckpointID: "k9"}}}, events.VerbExport, events.Arguments{MaxBytes: 1, CheckpointID: "k9"}, ""},
+		{"restore", kept, nil, events.VerbRestore, events.Arguments{CheckpointID: "k1"}, ""},
+		{"restore behind its checkpoint", running, []events.Event{events.OperationPlanned{Environment: env1, Operation: op2, Verb: events.VerbCheckpoint, Arguments: events.Arguments{CheckpointID: "k9"}}}, events.VerbRestore, events.Arguments{CheckpointID: "k9"}, ""},
+		{"restore of what is paused", kept, []events.Event{events.EnvironmentObserved{Environment: env1, Facts: seen(events.StatePaused)}}, events.VerbRestore, events.Arguments{CheckpointID: "k1"}, ""},
+		{"restore of what has ended", kept, []events.Event{events.EnvironmentObserved{Environment: env1, Facts: seen(events.StateStopped)}}, events.VerbRestore, events.Arguments{CheckpointID: "k1"}, ""},
+		{"restore of what failed", kept, []events.Event{events.EnvironmentObserved{Environment: env1, Facts: seen(events.StateFailed)}}, events.VerbRestore, events.Arguments{CheckpointID: "k1"}, fault.FailedPrecondition},
+		{"restore without capability", kept, []events.Event{can(func(c *events.Capabilities) { c.Snapshot = false })}, events.VerbRestore, events.Arguments{CheckpointID: "k1"}, fault.Unimplemented},
+		{"restore of no checkpoint", running, nil, events.VerbRestore, events.Arguments{CheckpointID: "k9"}, fault.NotFound},
+		{"restore of a checkpoint that is not named", kept, nil, events.VerbRestore, events.Arguments{}, fault.NotFound},
+		{"pause behind a restore of what is paused", kept, []events.Event{events.EnvironmentObserved{Environment: env1, Facts: seen(events.StatePaused)},
+			events.OperationPlanned{Environment: env1, Operation: op2, Verb: events.VerbRestore, Arguments: events.Arguments{CheckpointID: "k1"}}}, events.VerbPause, events.Arguments{}, ""},
+		{"restore before it runs", reserved, nil, events.VerbRestore, events.Arguments{CheckpointID: "k1"}, fault.FailedPrecondition},
 		{"destroy is not asked for", running, nil, events.VerbDestroy, events.Arguments{}, fault.BadRequest},
 		{"an id of another verb", running, []events.Event{events.OperationPlanned{Environment: env1, Operation: op1, Verb: events.VerbCheckpoint}}, events.VerbPause, events.Arguments{}, fault.Conflict},
 		{"behind an uncertain one", func(t testing.TB) *life { return running(t).dispatch(op2, events.VerbCheckpoint).lose(op2) }, nil, events.VerbPause, events.Arguments{}, ""},
@@ -72,6 +83,40 @@ func TestPlanRefuses(t *testing.T) {
 				t.Errorf("the outcome of a refusal is %s", fault.From(err).Outcome)
 			}
 		})
+	}
+}
+
+// A restore comes back to the same environment and the same deadline, as
+// another incarnation (R63, R64); what was paused or had ended runs.
+func TestRestoreKeepsTheEnvironment(t *testing.T) {
+	for _, was := range []events.ProviderState{events.StateRunning, events.StatePaused, events.StateStopped} {
+		l := kept(t).add(events.EnvironmentObserved{Environment: env1, Facts: seen(was)})
+		f := seen(events.StateRunning)
+		f.Incarnation = "m2"
+		before := l.Environment
+		l.call(op1, events.VerbRestore, f)
+		e := l.Environment
+		if e.Record != environment.Running || e.Paused || e.StoppedAt != nil || e.Incarnation != "m2" || e.Incarnations != 2 || e.Restores != 1 {
+			t.Errorf("after a restore of what is %s: %+v", was, e)
+		}
+		if e.ID != before.ID || e.Ref != before.Ref || !e.Deadline.Equal(*before.Deadline) || len(e.Checkpoints) != 1 || l.Head.Current != "cred-1" {
+			t.Errorf("a restore of what is %s changed the environment: %+v", was, e)
+		}
+	}
+}
+
+// A hand-off is taken once (H6), and a life that is over is not brought back.
+func TestRestoreIsRefused(t *testing.T) {
+	asked := events.OperationPlanned{Operation: op1, Verb: events.VerbRestore, Arguments: events.Arguments{CheckpointID: "k1"}}
+	l := kept(t)
+	for moment, want := range map[time.Duration]fault.Code{time.Hour - time.Millisecond: "", time.Hour: fault.Expired} {
+		if _, err := l.Plan(asked, at(moment)); fault.CodeOf(err) != want {
+			t.Errorf("after %s: %v, want %q", moment, err, want)
+		}
+	}
+	l.Environment.Plan.Delegated = true
+	if _, err := l.Plan(asked, t0); fault.CodeOf(err) != fault.FailedPrecondition || fault.From(err).Outcome != fault.NotExecuted {
+		t.Errorf("a delegated seat: %v", err)
 	}
 }
 

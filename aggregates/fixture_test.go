@@ -10,7 +10,7 @@ import (
 )
 
 // capable is a provider that can do everything.
-var capable = events.Capabilities{PauseKeepsMemory: true, ColdCheckpoint: true, Export: true, Extend: events.ExtendLimit{StepMs: 600_000}}
+var capable = events.Capabilities{PauseKeepsMemory: true, ColdCheckpoint: true, Snapshot: true, Export: true, Extend: events.ExtendLimit{StepMs: 600_000}}
 
 // caller is the operator of the tests.
 var caller = events.Caller{Owner: "local", Actor: "me", UID: uid2}
@@ -85,6 +85,13 @@ func running(t testing.TB) *life {
 	return l.call("operation-provision", events.VerbProvision, seen(events.StateCreating)).
 		call("operation-start-001", events.VerbStart, seen(events.StateRunning)).
 		add(events.SlotActivated{UID: uid1})
+}
+
+// kept is a running seat with checkpoint k1.
+func kept(t testing.TB) *life {
+	f := seen(events.StateRunning)
+	f.Checkpoint = &events.Checkpoint{ID: "k1", Kind: "cold", CapturedAt: t0}
+	return running(t).call("operation-check-001", events.VerbCheckpoint, f)
 }
 
 func retiring(t testing.TB) *life {

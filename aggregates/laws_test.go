@@ -284,7 +284,7 @@ func TestQuarantine(t *testing.T) {
 func TestRestoreRefusesOthers(t *testing.T) {
 	for in, code := range map[string]fault.Code{
 		`{"format":1,"seat":{}}`: fault.UnsupportedVersion, `{}`: fault.UnsupportedVersion, `x`: fault.BadRequest,
-		`{"format":2,"seat":{"NoSuchField":1}}`: fault.BadRequest,
+		`{"format":3,"seat":{"NoSuchField":1}}`: fault.BadRequest,
 	} {
 		if _, err := aggregates.Restore([]byte(in)); fault.CodeOf(err) != code {
 			t.Errorf("%s: %v, want %s", in, err, code)

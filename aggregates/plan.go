@@ -66,6 +66,8 @@ func (s Seat) able(e events.OperationPlanned, now time.Time) error {
 		case len(env.Checkpoints)+s.pending(events.VerbCheckpoint) >= environment.MaxCheckpoints:
 			return fault.New(fault.ResourceExhausted, "%s has %d checkpoints, which is the limit", s.Alias, environment.MaxCheckpoints)
 		}
+	case events.VerbRestore:
+		return s.restorable(e, now)
 	case events.VerbExport:
 		switch {
 		case !caps.Export:
@@ -77,6 +79,27 @@ func (s Seat) able(e events.OperationPlanned, now time.Time) error {
 		}
 	default:
 		return fault.New(fault.BadRequest, "%s is not something that can be asked for", e.Verb)
+	}
+	return nil
+}
+
+// restorable says that the seat can be put back to that checkpoint: it runs, is
+// paused or has ended, and its lifetime is not over. It keeps its identity and
+// its deadline, and runs again with the launch that it was started with. A
+// hand-off is taken once (H6), so that a delegated seat has no second start.
+func (s Seat) restorable(e events.OperationPlanned, now time.Time) error {
+	env, id := s.Environment, e.Arguments.CheckpointID
+	switch {
+	case !env.Capabilities.Snapshot:
+		return fault.New(fault.Unimplemented, "%s can't be restored: provider %s does not have that capability for it", s.Alias, env.Plan.Provider)
+	case env.Plan.Delegated:
+		return fault.New(fault.FailedPrecondition, "%s is delegated: its hand-off was taken once, and it can't be started again", s.Alias)
+	case env.Record != environment.Running && env.Record != environment.Stopped:
+		return fault.New(fault.FailedPrecondition, "%s is %s: restore needs it to run, to be paused or to have ended", s.Alias, s.Status())
+	case id == "" || !s.hasCheckpoint(id):
+		return fault.New(fault.NotFound, "%s has no checkpoint %q", s.Alias, id).WithHint("`berth inspect %s` lists its checkpoints", s.Alias)
+	case lifeOver(env, now):
+		return fault.New(fault.Expired, "the lifetime of %s is over", s.Alias)
 	}
 	return nil
 }
@@ -97,7 +120,7 @@ func (s Seat) pausing() bool {
 		switch o.Verb {
 		case events.VerbPause:
 			paused = true
-		case events.VerbResume:
+		case events.VerbResume, events.VerbRestore:
 			paused = false
 		}
 	}
@@ -115,7 +138,7 @@ func (s Seat) pending(v events.Verb) int {
 	return n
 }
 
-// hasCheckpoint says that an export can read that checkpoint: it is kept, or
+// hasCheckpoint says that an operation can read that checkpoint: it is kept, or
 // will be by the time. No id is the newest state.
 func (s Seat) hasCheckpoint(id string) bool {
 	for _, c := range s.Environment.Checkpoints {
@@ -153,6 +176,12 @@ func (s Seat) lifetime() *time.Time {
 	return at
 }
 
+// lifeOver says that the lifetime has ended, by the manager's deadline or by
+// the one that the provider shows.
+func lifeOver(env environment.State, now time.Time) bool {
+	return env.Deadline != nil && !now.Before(*env.Deadline) || env.ExpiresAt != nil && !now.Before(*env.ExpiresAt)
+}
+
 // extendable keeps R26 and scenarios 30 and 31: an extension never shortens a
 // life, also not one that is queued behind a longer one, and a life that is
 // over is not extended.
@@ -166,7 +195,7 @@ func (s Seat) extendable(e events.OperationPlanned, now time.Time) error {
 		return fault.New(fault.BadRequest, "extend needs a deadline")
 	case until == nil:
 		return fault.New(fault.FailedPrecondition, "%s has no deadline to extend", s.Alias)
-	case env.Deadline != nil && !now.Before(*env.Deadline), env.ExpiresAt != nil && !now.Before(*env.ExpiresAt):
+	case lifeOver(env, now):
 		return fault.New(fault.Expired, "the lifetime of %s is over", s.Alias)
 	case env.Record == environment.Stopped || env.Record == environment.Failed:
 		return fault.New(fault.FailedPrecondition, "%s is %s: there is no life to extend", s.Alias, s.Status())

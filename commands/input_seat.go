@@ -83,6 +83,21 @@ type CheckpointInput struct {
 // Check implements Input.
 func (in CheckpointInput) Check() error { return first(in.Named.Check(), checkGoal(in.Goal)) }
 
+// RestoreInput asks that a seat is put back to a checkpoint of its own.
+type RestoreInput struct {
+	Named
+	Goal       string `json:"goal,omitzero" doc:"id of the goal; the request's id if absent" pattern:"^[A-Za-z0-9_-]{1,64}$"`
+	Checkpoint string `json:"checkpoint" doc:"id of the checkpoint"`
+}
+
+// Check implements Input.
+func (in RestoreInput) Check() error {
+	if in.Checkpoint == "" {
+		return bad("checkpoint", "it is empty: say which checkpoint, `berth inspect` lists them")
+	}
+	return first(in.Named.Check(), checkGoal(in.Goal), checkText("checkpoint", in.Checkpoint, events.MaxName))
+}
+
 // ExportInput asks for a file of a checkpoint.
 type ExportInput struct {
 	Named

@@ -84,6 +84,8 @@ func TestHostileInputs(t *testing.T) {
 		{"write-off", `{"name":"demo"}`, "reason"},
 		{"write-off", `{"name":"demo","reason":"password=hunter2"}`, "reason"},
 		{"write-off", `{"name":"demo","reason":"` + strings.Repeat("r", MaxReason+1) + `"}`, "reason"},
+		{"restore", `{"name":"demo","checkpoint":""}`, "checkpoint"},
+		{"restore", `{"name":"demo","checkpoint":"` + strings.Repeat("c", events.MaxName+1) + `"}`, "checkpoint"},
 		{"export", `{"name":"demo","maxBytes":-1}`, "maxBytes"},
 		{"export", fmt.Sprintf(`{"name":"demo","maxBytes":%d}`, MaxExport+1), "maxBytes"},
 		{"export", `{"name":"demo","maxBytes":1e30}`, "maxBytes"},
@@ -141,6 +143,7 @@ func TestInputsAtTheLimit(t *testing.T) {
 		"ls":         `{"limit":500,"status":"written-off"}`,
 		"wait":       `{"name":"a","operation":"retire-aaaaaaaaaaaaaaaaaaaaaaaaaa","wait":"1m"}`,
 		"slots":      `{"includeRetired":true}`,
+		"restore":    `{"name":"a","checkpoint":"` + strings.Repeat("c", events.MaxName) + `"}`,
 		"checkpoint": `{"name":"a","goal":"` + strings.Repeat("g", 64) + `"}`,
 	} {
 		row, err := Find(command)

@@ -33,7 +33,7 @@ type SpawnResult struct {
 // name to another; nil while it goes on and when it succeeded.
 func (r SpawnResult) Err() error { return goalErr(r.State, r.Fault) }
 
-// OperationResult is the acceptance of a checkpoint or an export.
+// OperationResult is the acceptance of a checkpoint, a restore or an export.
 type OperationResult struct {
 	Name        events.Alias         `json:"name"`
 	Owner       events.Owner         `json:"owner"`

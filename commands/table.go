@@ -101,6 +101,10 @@ var (
 		Name: "checkpoint", Kind: Goal, Target: TargetAny, Modes: aboutOwner, Capability: CanManage,
 		Doc: "Capture a state that the provider keeps.", Example: `{"name":"demo"}`, Refusals: lifeRefusals,
 	})
+	Restore = command[RestoreInput, OperationResult](Contract{
+		Name: "restore", Kind: Goal, Target: TargetAny, Modes: aboutOwner, Capability: CanManage,
+		Doc: "Put a seat back, in place, to a checkpoint of its own; what it did since is lost.", Example: `{"name":"demo","checkpoint":"01a22ed2-ff57-7000-8de2-5828de278000"}`, Refusals: lifeRefusals,
+	})
 	Export = command[ExportInput, OperationResult](Contract{
 		Name: "export", Kind: Goal, Target: TargetAny, Modes: aboutOwner, Capability: CanFiles,
 		Doc: "Have a checkpoint written to a file, verified by length and digest (R33-R42).", Example: `{"name":"demo","maxBytes":1073741824}`, Refusals: lifeRefusals,
@@ -150,7 +154,7 @@ var Table = []*Contract{
 	Describe.Contract, Status.Contract, Hosts.Contract, Health.Contract,
 	Ls.Contract, Inspect.Contract, Slots.Contract, History.Contract, Events.Contract, Usage.Contract, Logs.Contract, Wait.Contract, Type.Contract, Attach.Contract,
 	Spawn.Contract, Reserve.Contract, Provision.Contract, Start.Contract, Pause.Contract, Resume.Contract, Extend.Contract,
-	Checkpoint.Contract, Export.Contract, ExportRead.Contract, Retire.Contract,
+	Checkpoint.Contract, Restore.Contract, Export.Contract, ExportRead.Contract, Retire.Contract,
 	GoalGet.Contract, Goals.Contract, GoalCancel.Contract, WriteOff.Contract, Replay.Contract, VerifyLog.Contract,
 	PersonaDefine.Contract, PersonaRemove.Contract, PersonaList.Contract, PersonaShow.Contract,
 	Shutdown.Contract,

@@ -57,6 +57,7 @@ const (
 	VerbResume     Verb = "resume"
 	VerbExtend     Verb = "extend"
 	VerbCheckpoint Verb = "checkpoint"
+	VerbRestore    Verb = "restore"
 	VerbExport     Verb = "export"
 	VerbDeleteFile Verb = "delete-file"
 	VerbStop       Verb = "stop"
@@ -64,14 +65,14 @@ const (
 )
 
 // Verbs lists every mutating verb, in the order of a life.
-var Verbs = []Verb{VerbReserve, VerbProvision, VerbStart, VerbPause, VerbResume, VerbExtend, VerbCheckpoint, VerbExport, VerbDeleteFile, VerbStop, VerbDestroy}
+var Verbs = []Verb{VerbReserve, VerbProvision, VerbStart, VerbPause, VerbResume, VerbExtend, VerbCheckpoint, VerbRestore, VerbExport, VerbDeleteFile, VerbStop, VerbDestroy}
 
 // Arguments is what a verb is called with, taken from state when the
 // operation is journaled. Only the fields of that verb are set.
 type Arguments struct {
 	ExtendTo     *time.Time `json:"extendTo,omitempty"`     // extend: the deadline of this call (R28)
 	Wanted       *time.Time `json:"wanted,omitempty"`       // extend: the deadline asked for in the end (R29)
-	CheckpointID string     `json:"checkpointId,omitempty"` // checkpoint makes it; export reads it
+	CheckpointID string     `json:"checkpointId,omitempty"` // checkpoint makes it; restore and export read it
 	MaxBytes     int64      `json:"maxBytes,omitempty"`     // export (R37)
 	HostPath     string     `json:"hostPath,omitempty"`     // export to the provider's host (R34); empty: provider-file
 	FileID       string     `json:"fileId,omitempty"`       // delete-file
@@ -151,7 +152,7 @@ type Capabilities struct {
 	MemoryCheckpoint bool        `json:"memoryCheckpoint"`
 	Nested           bool        `json:"nested"`
 	PauseKeepsMemory bool        `json:"pauseKeepsMemory"`
-	Snapshot         bool        `json:"snapshot"`
+	Snapshot         bool        `json:"snapshot"` // the environment can be put back, in place, to a checkpoint that it keeps
 	Export           bool        `json:"export"`
 	GPU              bool        `json:"gpu"`
 	DurableSeatHome  bool        `json:"durableSeatHome"`

@@ -38,8 +38,8 @@ func (i Inspection) Explain(now time.Time) Explanation {
 	if i.Drift != "" && i.Environment != nil {
 		e.why("its network was observed as %q, and %q was planned: it is not used for anything that needs the planned one (R25)", i.Drift, i.Environment.Network)
 	}
-	if i.Machines > 1 {
-		e.why("the provider has replaced its machine %s: what was in its memory is gone", many(i.Machines-1, "time", "times"))
+	if n := i.Machines - 1 - i.Restores; n > 0 {
+		e.why("the provider has replaced its machine %s: what was in its memory is gone", many(n, "time", "times"))
 	}
 	return e
 }

@@ -52,7 +52,7 @@ func TestExplanations(t *testing.T) {
 			[]string{"no such image", "nothing of it was executed", "quota", "tried again", "berth retire demo"}},
 		"retiring": {projections.Inspection{Alias: "demo", Status: aggregates.StatusRetiring, Slot: projections.Slot{Reason: "expired"}, Head: projections.Head{State: head.Retiring, Gate: head.GateFrozen, Kind: "retirement", Operation: "retire-x"}},
 			[]string{"because of: expired", "retirement retire-x has frozen the gate", "head is retiring"}},
-		"running": {projections.Inspection{Alias: "demo", Status: aggregates.StatusRunning, Deadline: &deadline, Machines: 3, Queue: []projections.OperationView{{Verb: events.VerbPause}, {Verb: events.VerbResume}}},
+		"running": {projections.Inspection{Alias: "demo", Status: aggregates.StatusRunning, Deadline: &deadline, Machines: 4, Restores: 1, Queue: []projections.OperationView{{Verb: events.VerbPause}, {Verb: events.VerbResume}}},
 			[]string{"another 1h0m0s", "2 times", "2 operations are asked for and not begun", "pause, resume"}},
 		"stopped": {projections.Inspection{Alias: "demo", Status: aggregates.StatusStopped, ExitCode: &code, Operation: op(environment.Excluded, nil)},
 			[]string{"exit code 3", "never to have happened"}},

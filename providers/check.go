@@ -97,6 +97,10 @@ func checkResult(op Operation, f events.Facts) error {
 		if f.Checkpoint.Kind != "cold" && f.Checkpoint.Kind != "memory" {
 			return bad("checkpoint kind %q is neither cold nor memory", events.Scrub(f.Checkpoint.Kind))
 		}
+	case events.VerbRestore:
+		if f.State != events.StateRunning || f.Incarnation == "" {
+			return bad("restore answered with %s and incarnation %q: what was put back runs, as another incarnation", f.State, events.Scrub(f.Incarnation))
+		}
 	case events.VerbExport:
 		x := f.File
 		switch {

@@ -23,6 +23,7 @@ const (
 	SurfacePause      Surface = "pause"      // pause, resume
 	SurfaceExtend     Surface = "extend"     // extend
 	SurfaceCheckpoint Surface = "checkpoint" // checkpoint
+	SurfaceRestore    Surface = "restore"    // restore, in place
 	SurfaceExport     Surface = "export"     // export, delete-file, ReadFile
 	SurfaceLogs       Surface = "logs"       // Logs
 	SurfaceList       Surface = "list"       // List
@@ -34,7 +35,7 @@ const (
 // Surfaces lists every surface; Required are those that can't be unsupported.
 var (
 	Surfaces = []Surface{SurfaceHost, SurfaceImage, SurfaceLife, SurfaceReconcile, SurfaceExclude, SurfacePause,
-		SurfaceExtend, SurfaceCheckpoint, SurfaceExport, SurfaceLogs, SurfaceList, SurfaceWatch, SurfaceAdopt, SurfaceTerminal}
+		SurfaceExtend, SurfaceCheckpoint, SurfaceRestore, SurfaceExport, SurfaceLogs, SurfaceList, SurfaceWatch, SurfaceAdopt, SurfaceTerminal}
 	Required = []Surface{SurfaceHost, SurfaceImage, SurfaceLife, SurfaceReconcile}
 )
 

@@ -34,6 +34,7 @@ func TestCrashAtEveryPointConverges(t *testing.T) {
 		"faithful":     nil,
 		"lost reserve": {{Verb: "reserve", Nth: 1, Fault: drill.AcceptThenDrop}},
 		"lost start":   {{Verb: "start", Nth: 1, Fault: drill.NeverAnswer}},
+		"lost restore": {{Verb: "restore", Nth: 1, Fault: drill.AcceptThenDrop}},
 		"lost destroy": {{Verb: "destroy", Nth: 1, Fault: drill.AcceptThenDrop}},
 	}
 	for name, rules := range scripts {

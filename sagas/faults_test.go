@@ -46,6 +46,7 @@ func live(t *testing.T, w *sagastest.World, goal events.Boundary) {
 		{events.VerbPause, events.Arguments{}},
 		{events.VerbResume, events.Arguments{}},
 		{events.VerbCheckpoint, events.Arguments{CheckpointID: "checkpoint-1"}},
+		{events.VerbRestore, events.Arguments{CheckpointID: "checkpoint-1"}},
 		{events.VerbExport, events.Arguments{CheckpointID: "checkpoint-1", MaxBytes: 1 << 20}},
 	} {
 		if _, err := w.Ask("web", ask.verb, ask.args); err != nil {

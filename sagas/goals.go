@@ -118,7 +118,8 @@ func phaseOf(e environment.State) string {
 	return ""
 }
 
-// operationVerdict reads the end of a checkpoint or an export off the journal.
+// operationVerdict reads the end of a checkpoint, a restore or an export off
+// the journal.
 func operationVerdict(g goal.State, s aggregates.Seat, b events.Boundary) verdict {
 	op, ok := s.Environment.Find(g.Allocated.Operation)
 	switch {
@@ -130,11 +131,16 @@ func operationVerdict(g goal.State, s aggregates.Seat, b events.Boundary) verdic
 		return verdict{state: events.GoalCancelled, fault: op.Fault}
 	case op.Phase == environment.Refused:
 		return verdict{state: events.GoalFailed, fault: op.Fault}
+	case op.Phase == environment.Excluded && op.Verb == events.VerbRestore:
+		return verdict{state: events.GoalFailed, fault: fault.New(fault.Unavailable, "the provider proved that the restore never happened: %s has the state that it had, and may have been ended for it", s.Alias).
+			WithOutcome(fault.NotExecuted).WithHint("`berth inspect %s` shows whether it runs; repeat the restore", s.Alias)}
 	case op.Phase == environment.Excluded:
 		return verdict{state: events.GoalFailed, fault: fault.New(fault.Unavailable, "the provider proved that %s never happened", op.Verb).WithOutcome(fault.NotExecuted).
 			WithHint("nothing was done: repeat it")}
 	case op.Succeeded() && op.Verb == events.VerbCheckpoint && op.Facts != nil:
 		return verdict{state: events.GoalSucceeded, result: mustJSON(op.Facts.Checkpoint)}
+	case op.Succeeded() && op.Verb == events.VerbRestore:
+		return verdict{state: events.GoalSucceeded, result: mustJSON(restored(s.Environment, op))}
 	case op.Verb == events.VerbExport && op.File != nil:
 		return verdict{state: events.GoalSucceeded, result: mustJSON(op.File)}
 	case op.Succeeded() && op.Fault != nil:
@@ -147,6 +153,16 @@ func operationVerdict(g goal.State, s aggregates.Seat, b events.Boundary) verdic
 		return verdict{}
 	}
 	return verdict{phase: string(op.Verb)}
+}
+
+// restored is the checkpoint that a seat was put back to.
+func restored(e environment.State, op environment.Operation) events.Checkpoint {
+	for _, c := range e.Checkpoints {
+		if c.ID == op.Arguments.CheckpointID {
+			return c
+		}
+	}
+	return events.Checkpoint{ID: op.Arguments.CheckpointID}
 }
 
 func mustJSON(v any) json.RawMessage {

@@ -42,6 +42,7 @@ var patience = map[events.Verb]Patience{
 	events.VerbResume:     {Call: 30 * time.Second, Alarm: 5 * time.Minute, Exclude: 4},
 	events.VerbExtend:     {Call: 30 * time.Second, Alarm: 5 * time.Minute, Exclude: 4},
 	events.VerbCheckpoint: {Call: 10 * time.Minute, Alarm: 30 * time.Minute, Exclude: 4},
+	events.VerbRestore:    {Call: 10 * time.Minute, Alarm: 30 * time.Minute, Exclude: 4},
 	events.VerbExport:     {Call: 30 * time.Minute, Alarm: time.Hour, Exclude: 4},
 	events.VerbDeleteFile: {Call: 30 * time.Second, Alarm: 5 * time.Minute, Exclude: 4},
 	events.VerbStop:       {Call: 2 * time.Minute, Alarm: 10 * time.Minute, Exclude: 4},

@@ -54,6 +54,7 @@ var Steps = []Step{
 	{"pause", "pause", events.VerbPause, "freeze the seat", active(next(events.VerbPause)), dispatchNext},
 	{"resume", "resume", events.VerbResume, "thaw the seat", active(next(events.VerbResume)), dispatchNext},
 	{"checkpoint", "checkpoint", events.VerbCheckpoint, "capture a state that the provider keeps", active(next(events.VerbCheckpoint)), dispatchNext},
+	{"restore", "restore", events.VerbRestore, "put the seat back to a state that the provider keeps", active(next(events.VerbRestore)), dispatchNext},
 	{"export", "export", events.VerbExport, "have the provider produce a file", active(next(events.VerbExport)), dispatchNext},
 	{"export", "accept", "", "copy the file, enforcing length and digest (R37)", active(unaccepted), accept},
 }

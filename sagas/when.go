@@ -198,6 +198,8 @@ func impossible(v View) bool {
 		return e.Record != environment.Running || e.Paused
 	case events.VerbResume:
 		return e.Record != environment.Running || !e.Paused
+	case events.VerbRestore:
+		return e.Record != environment.Running && e.Record != environment.Stopped
 	}
 	return false
 }

@@ -70,17 +70,20 @@ type State struct {
 	Incarnation string
 	// Incarnations counts the machines behind this environment, from 1.
 	Incarnations int
-	Paused       bool
-	Provisioned  bool
-	Started      bool // start was confirmed at least once
-	Gone         bool // absence is proved: destroyed, or never created
-	WrittenOff   bool
-	ExpiresAt    *time.Time // observed at the provider (R30)
-	StoppedAt    *time.Time
-	ExitCode     *int
-	Custody      *events.Custody
-	ObservedAt   time.Time
-	Refusal      *fault.Error // why the life ended before or during creation
+	// Restores counts how often it was put back to a checkpoint of its own:
+	// each is an incarnation that was asked for.
+	Restores    int
+	Paused      bool
+	Provisioned bool
+	Started     bool // start was confirmed at least once
+	Gone        bool // absence is proved: destroyed, or never created
+	WrittenOff  bool
+	ExpiresAt   *time.Time // observed at the provider (R30)
+	StoppedAt   *time.Time
+	ExitCode    *int
+	Custody     *events.Custody
+	ObservedAt  time.Time
+	Refusal     *fault.Error // why the life ended before or during creation
 
 	Operation   *Operation // the open one
 	Queue       []Operation

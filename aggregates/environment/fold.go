@@ -174,6 +174,8 @@ func (s *State) landed(v events.Verb, f *events.Facts) {
 		if f.Checkpoint != nil && len(s.Checkpoints) < MaxCheckpoints {
 			s.Checkpoints = append(clip(s.Checkpoints), *f.Checkpoint)
 		}
+	case events.VerbRestore:
+		s.Restores++
 	case events.VerbDestroy:
 		s.absent(f)
 	}

@@ -30,6 +30,7 @@ var handlers = map[string]handler{
 	"extend":                 on(commands.Extend, (*Plane).extend),
 	"retire":                 on(commands.Retire, (*Plane).retire),
 	"checkpoint":             on(commands.Checkpoint, (*Plane).checkpoint),
+	"restore":                on(commands.Restore, (*Plane).restore),
 	"export":                 on(commands.Export, (*Plane).export),
 	"export-read":            on(commands.ExportRead, (*Plane).exportRead),
 	"goal":                   on(commands.GoalGet, (*Plane).goal),

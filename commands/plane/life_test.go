@@ -83,6 +83,25 @@ func operated(t *testing.T, w *commandstest.World, op events.OperationID) {
 	}
 }
 
+// A restore to a checkpoint: it ends with that checkpoint, and one that is not
+// there is refused before anything is done.
+func restoreOf(t *testing.T, w *commandstest.World, captured json.RawMessage) {
+	t.Helper()
+	in := commands.RestoreInput{Named: commands.Named{Name: "demo"}, Checkpoint: "no-such-checkpoint"}
+	_, err := commandstest.Ask(w, commands.Restore, "r-0", in)
+	refused(t, err, fault.NotFound, fault.NotExecuted)
+	var cp, back events.Checkpoint
+	if err := json.Unmarshal(captured, &cp); err != nil {
+		t.Fatal(err)
+	}
+	in.Checkpoint = cp.ID
+	must[commands.OperationResult](t)(commandstest.Ask(w, commands.Restore, "r-1", in))
+	g := w.Ended("r-1")
+	if err := json.Unmarshal(g.Result, &back); g.State != events.GoalSucceeded || err != nil || back.ID != cp.ID || back.SHA256 != cp.SHA256 {
+		t.Fatalf("the restore ended %+v %v", g, err)
+	}
+}
+
 // A checkpoint, its export, and the bytes of the file, chunk by chunk.
 func exportOf(t *testing.T, w *commandstest.World) {
 	t.Helper()
@@ -92,6 +111,7 @@ func exportOf(t *testing.T, w *commandstest.World) {
 	if g := w.Ended("c-1"); g.State != events.GoalSucceeded {
 		t.Fatalf("the checkpoint ended %+v", g)
 	}
+	restoreOf(t, w, w.Ended("c-1").Result)
 	must[commands.OperationResult](t)(commandstest.Ask(w, commands.Export, "e-1", commands.ExportInput{Named: commands.Named{Name: "demo"}}))
 	g := w.Ended("e-1")
 	var file events.File

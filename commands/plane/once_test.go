@@ -174,7 +174,10 @@ func TestDryRunsAppendNothing(t *testing.T) {
 	w.Spawn("demo")
 	w.Ended("spawn-demo")
 	must[commands.OperationResult](t)(commandstest.Ask(w, commands.Checkpoint, "c", commands.CheckpointInput{Named: commands.Named{Name: "demo"}}))
-	w.Ended("c")
+	var checkpoint events.Checkpoint
+	if err := json.Unmarshal(w.Ended("c").Result, &checkpoint); err != nil {
+		t.Fatal(err)
+	}
 	tip := w.Tip()
 	for _, c := range []struct {
 		row   *commands.Contract
@@ -187,6 +190,7 @@ func TestDryRunsAppendNothing(t *testing.T) {
 		{commands.Pause.Contract, seatInput("demo"), []string{"environment.operation-planned.v1"}},
 		{commands.Start.Contract, seatInput("demo"), []string{"command.answered.v1"}},
 		{commands.Checkpoint.Contract, commands.CheckpointInput{Named: commands.Named{Name: "demo"}}, []string{"goal.accepted.v1", "environment.operation-planned.v1"}},
+		{commands.Restore.Contract, commands.RestoreInput{Named: commands.Named{Name: "demo"}, Checkpoint: checkpoint.ID}, []string{"goal.accepted.v1", "environment.operation-planned.v1"}},
 		{commands.Export.Contract, commands.ExportInput{Named: commands.Named{Name: "demo"}}, []string{"goal.accepted.v1", "environment.operation-planned.v1"}},
 		{commands.Retire.Contract, commands.RetireInput{Named: commands.Named{Name: "demo"}}, []string{"slot.terminalizing.v1"}},
 	} {

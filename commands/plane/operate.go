@@ -13,7 +13,7 @@ import (
 	"berth/events/fault"
 )
 
-// operationRequest is what the goal of a checkpoint or an export keeps of its
+// operationRequest is what the goal of a checkpoint, a restore or an export keeps of its
 // request: all that is needed to plan it after a crash.
 type operationRequest struct {
 	Verb       events.Verb `json:"verb"`
@@ -29,6 +29,15 @@ func (p *Plane) checkpoint(ctx context.Context, c *call, in commands.CheckpointI
 	}
 	in.Goal = string(id)
 	return p.operate(ctx, c, id, in.Named, in, operationRequest{Verb: events.VerbCheckpoint, UID: in.UID})
+}
+
+func (p *Plane) restore(ctx context.Context, c *call, in commands.RestoreInput) (commands.OperationResult, error) {
+	id, err := goalID(c, in.Goal)
+	if err != nil {
+		return commands.OperationResult{}, err
+	}
+	in.Goal = string(id)
+	return p.operate(ctx, c, id, in.Named, in, operationRequest{Verb: events.VerbRestore, UID: in.UID, Checkpoint: in.Checkpoint})
 }
 
 func (p *Plane) export(ctx context.Context, c *call, in commands.ExportInput) (commands.OperationResult, error) {
@@ -105,6 +114,8 @@ func (p *Plane) planned(seat aggregates.Seat, b events.Boundary, op events.Opera
 	switch req.Verb {
 	case events.VerbCheckpoint:
 		e.Arguments.CheckpointID = string(op)
+	case events.VerbRestore:
+		e.Arguments.CheckpointID = req.Checkpoint
 	case events.VerbExport:
 		e.Arguments.MaxBytes = req.MaxBytes
 		if _, err := seat.Plan(e, p.Now()); err != nil {

@@ -15,7 +15,7 @@ import (
 	"berth/events"
 )
 
-// goalFlags is what checkpoint and export take beside those of every verb.
+// goalFlags is what checkpoint, restore and export take beside those of every verb.
 type goalFlags struct {
 	seatFlags
 	goal string
@@ -54,6 +54,40 @@ func (a *app) sayCheckpoint(r commands.OperationResult, g *commands.GoalResult) 
 	}{r, cp}, func(w io.Writer) {
 		fmt.Fprintf(w, "%s is captured: checkpoint %s, %s, %s\n", r.Name, cp.ID, cp.Kind, humanSize(cp.ByteLength))
 		fmt.Fprintf(w, "next: berth export %s --to %s.tar\n", r.Name, r.Name)
+	})
+}
+
+func (a *app) restoreCommand() *cobra.Command {
+	var f goalFlags
+	c := &cobra.Command{
+		Use: "restore NAME CHECKPOINT", Short: short(commands.Restore.Contract), Args: args("NAME", "CHECKPOINT"), ValidArgsFunction: a.completeNames,
+		Long: `Put a seat back, in place, to a checkpoint of its own. It keeps its name, its environment
+and its deadline, and runs again with the launch that it was started with; what it did
+since the checkpoint is lost. A checkpoint that is not there or is damaged is refused
+before anything is done.`,
+		Example: "  berth checkpoint demo -o json\n  berth restore demo 01a22ed2-ff57-7000-8de2-5828de278000 --wait",
+		RunE: func(c *cobra.Command, in []string) error {
+			x := commands.RestoreInput{Named: f.named(in), Goal: f.goal, Checkpoint: in[1]}
+			return runGoal(c, a, &f, commands.Restore, x, func(_ context.Context, _ *link, r commands.OperationResult, g *commands.GoalResult) error {
+				return a.sayRestored(r, g)
+			})
+		},
+	}
+	f.flags(c)
+	return c
+}
+
+func (a *app) sayRestored(r commands.OperationResult, g *commands.GoalResult) error {
+	if g == nil {
+		return a.accepted(r)
+	}
+	var cp events.Checkpoint
+	_ = json.Unmarshal(g.Result, &cp) // an end without one is shown without one
+	return a.show(struct {
+		commands.OperationResult
+		Checkpoint events.Checkpoint `json:"checkpoint"`
+	}{r, cp}, func(w io.Writer) {
+		fmt.Fprintf(w, "%s is back at checkpoint %s, and runs\n", r.Name, cp.ID)
 	})
 }
 

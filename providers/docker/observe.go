@@ -62,7 +62,8 @@ func Open(cfg Config) (*adapter.Driver, error) {
 // Bundle is how the provider is registered.
 func Bundle(d *adapter.Driver) providers.Bundle {
 	return providers.BundleOf(d, map[providers.Surface]string{
-		providers.SurfaceExtend: "the Docker Engine has no deadlines; the manager ends environments",
+		providers.SurfaceExtend:  "the Docker Engine has no deadlines; the manager ends environments",
+		providers.SurfaceRestore: "a container's files are not put back in place; spawn another one",
 	})
 }
 

@@ -176,7 +176,7 @@ func (m *Machine) withoutNewest(ls []providers.Listed) []providers.Listed {
 
 // capabilities is what every plan gets here.
 func capabilities() events.Capabilities {
-	return events.Capabilities{Custody: true, ColdCheckpoint: true, MemoryCheckpoint: true, PauseKeepsMemory: true,
+	return events.Capabilities{Custody: true, ColdCheckpoint: true, MemoryCheckpoint: true, Snapshot: true, PauseKeepsMemory: true,
 		Export: true, DurableSeatHome: true, Screen: true, Extend: events.ExtendLimit{StepMs: ExtendStepMs}}
 }
 

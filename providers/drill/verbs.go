@@ -59,6 +59,13 @@ func (m *Machine) refusal(t time.Time, e *env, c Call) *fault.Error {
 	case events.VerbStop:
 	case events.VerbCheckpoint:
 		return e.refuseCheckpoint(c)
+	case events.VerbRestore:
+		switch {
+		case e.checkpoint(c.Arguments.CheckpointID) == nil:
+			return fault.New(fault.NotFound, "environment %s has no such checkpoint", e.ID)
+		case !is(events.StateRunning, events.StatePaused, events.StateStopped) || ended:
+			return not("it is " + string(e.State) + expiredWord(ended))
+		}
 	case events.VerbExport, events.VerbDeleteFile:
 		return e.refuseFile(c)
 	}
@@ -144,6 +151,9 @@ func (m *Machine) effect(t time.Time, e *env, c Call) events.Facts {
 		m.extend(e, *c.Arguments.ExtendTo)
 	case events.VerbCheckpoint:
 		cp = m.capture(t, e, c.Arguments.CheckpointID)
+	case events.VerbRestore:
+		e.State, e.StoppedAt, e.ExitCode = events.StateRunning, nil, nil
+		e.Incarnation++
 	case events.VerbExport:
 		out = m.export(e, c)
 	case events.VerbDeleteFile:

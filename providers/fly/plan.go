@@ -155,9 +155,10 @@ func Open(cfg Config) (*adapter.Driver, error) {
 // Bundle is how the provider is registered.
 func Bundle(d *adapter.Driver) providers.Bundle {
 	return providers.BundleOf(d, map[providers.Surface]string{
-		providers.SurfacePause:  "a suspend keeps memory at best, and Fly does not say when it did not",
-		providers.SurfaceExtend: "Fly machines have no deadlines; the manager ends environments",
-		providers.SurfaceLogs:   "the Machines API has no logs",
+		providers.SurfacePause:   "a suspend keeps memory at best, and Fly does not say when it did not",
+		providers.SurfaceExtend:  "Fly machines have no deadlines; the manager ends environments",
+		providers.SurfaceRestore: "the root disk of a machine is not put back in place",
+		providers.SurfaceLogs:    "the Machines API has no logs",
 	})
 }
 

@@ -127,7 +127,7 @@ var needs = map[events.Verb][]events.Verb{
 // after is the state that a verb leaves.
 var after = map[events.Verb]events.ProviderState{
 	events.VerbStart: events.StateRunning, events.VerbPause: events.StatePaused, events.VerbResume: events.StateRunning, events.VerbExtend: events.StateRunning,
-	events.VerbCheckpoint: events.StateRunning, events.VerbExport: events.StateRunning, events.VerbStop: events.StateStopped,
+	events.VerbCheckpoint: events.StateRunning, events.VerbRestore: events.StateRunning, events.VerbExport: events.StateRunning, events.VerbStop: events.StateStopped,
 }
 
 func init() {
@@ -136,6 +136,7 @@ func init() {
 		needs[v] = started
 	}
 	needs[events.VerbResume] = append(slices.Clone(started), events.VerbPause)
+	needs[events.VerbRestore] = append(slices.Clone(started), events.VerbCheckpoint)
 	needs[events.VerbExport] = append(slices.Clone(started), events.VerbCheckpoint)
 	needs[events.VerbDestroy] = append(slices.Clone(started), events.VerbStop)
 }
@@ -159,7 +160,7 @@ func (c *trial) op(v events.Verb) providers.Operation {
 	case events.VerbExtend:
 		to := c.expires.Add(time.Minute)
 		op.Arguments.ExtendTo = &to
-	case events.VerbCheckpoint:
+	case events.VerbCheckpoint, events.VerbRestore:
 		op.Arguments.CheckpointID = c.cp
 	case events.VerbExport:
 		op.Arguments.CheckpointID, op.Arguments.MaxBytes = c.cp, 1<<30

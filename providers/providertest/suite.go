@@ -79,6 +79,7 @@ var Checks = []Check{
 	{"ends-by-itself", "scenarios 30 33", endsByItself},
 	{"pause-resume", "R9 R89", pauseResume},
 	{"checkpoint", "R10 R89", checkpointed},
+	{"restore", "R4 R63 R64 R89 H13", restored},
 	{"export-provider-file", "R33 R35 R36 R37 R41", exportProviderFile},
 	{"export-host-path", "R33 R34 R37 R39", exportHostPath},
 	{"export-too-large", "R33 R37, scenario 63", exportTooLarge},

@@ -24,7 +24,7 @@ var (
 var sample = []Budget{
 	{Faults: 1}, {Crashes: 1}, {Commands: 1}, {Changes: 1}, {Commands: 1, Poor: true},
 	{Commands: 2, Reserved: true, Prompt: true, Only: "provision, start, cancel"},
-	{Faults: 3, Prompt: true}, {Commands: 2, Prompt: true, Only: "pause, resume"}, {Changes: 2, Prompt: true}, {Lives: 1, Prompt: true},
+	{Faults: 3, Prompt: true}, {Commands: 2, Prompt: true, Only: "pause, resume"}, {Commands: 2, Prompt: true, Only: "checkpoint, restore"}, {Changes: 2, Prompt: true}, {Lives: 1, Prompt: true},
 	{Commands: 1, Changes: 1, Prompt: true, Only: "pause, checkpoint"}, {Faults: 1, Commands: 1, Lives: 1, Prompt: true, Brief: true, Only: "write-off"}, {Faults: 1, Commands: 2, Prompt: true, Only: "cancel, checkpoint, write-off"},
 }
 
@@ -35,6 +35,7 @@ var whole = []Budget{
 	{Faults: 1, Commands: 1, Changes: 1}, {Faults: 1, Crashes: 1, Commands: 1, Prompt: true}, {Commands: 1, Lives: 1}, {Crashes: 1, Lives: 1},
 	{Faults: 1, Lives: 1}, {Faults: 1, Commands: 2, Lives: 1, Prompt: true, Brief: true}, {Faults: 1, Commands: 2, Poor: true},
 	{Faults: 1, Crashes: 1, Commands: 1}, {Faults: 1, Crashes: 2}, {Faults: 2, Changes: 1},
+	{Faults: 1, Crashes: 1, Commands: 2, Prompt: true, Only: "checkpoint, restore"}, {Commands: 2, Changes: 1, Prompt: true, Only: "checkpoint, restore"},
 	{Faults: 1, Commands: 1, Reserved: true}, {Commands: 2, Reserved: true}, {Crashes: 1, Commands: 1, Reserved: true, Prompt: true},
 }
 

@@ -36,6 +36,7 @@ var Laws = []Law{
 	{"R52", "a credential is made only after the reservation"},
 	{"R56", "the credential is in the ledger before the guest is built, and released when it starts"},
 	{"R61", "a lifecycle uid never returns"},
+	{"R63, R64", "what was put back to a checkpoint is recorded as another incarnation of the same environment, with the same deadline"},
 	{"R67", "a record is stopped only by proof"},
 	{"R92", "a reference is bound only when something was created"},
 	{"H11", "a spawn that succeeded has run, a reservation that succeeded was made"},
@@ -197,6 +198,11 @@ func (w *world) transition(n int, before, after aggregates.Seat, e events.Event)
 			return w.broken("R67", "the record is stopped and the environment is %s", l.truth)
 		}
 	}
+	if is.Restores > was.Restores {
+		if w.r.checks["R63, R64"]++; is.Incarnation == was.Incarnation || is.ID != was.ID || is.UID != was.UID || !is.Deadline.Equal(*was.Deadline) {
+			return w.broken("R63, R64", "a restore changed incarnation %q of environment %s to %q of %s", was.Incarnation, was.ID, is.Incarnation, is.ID)
+		}
+	}
 	switch e := e.(type) {
 	case events.CredentialMinted:
 		w.r.checks["R52"]++
@@ -227,7 +233,8 @@ func (w *world) dispatched(before aggregates.Seat, e events.OperationDispatched)
 	heir := env.Target == events.TargetRetired
 	able := map[events.Verb]bool{
 		events.VerbPause: caps.PauseKeepsMemory, events.VerbCheckpoint: caps.ColdCheckpoint || caps.MemoryCheckpoint,
-		events.VerbExport: caps.Export, events.VerbExtend: caps.Extend.StepMs > 0,
+		events.VerbRestore: caps.Snapshot,
+		events.VerbExport:  caps.Export, events.VerbExtend: caps.Extend.StepMs > 0,
 	}
 	if can, asks := able[e.Verb]; asks {
 		if w.r.checks["R9, R89"]++; !can {

@@ -37,6 +37,7 @@ func (m *mover) people() {
 	until := moments[w.base].Add(longer)
 	for _, p := range []events.OperationPlanned{
 		{Verb: events.VerbPause}, {Verb: events.VerbResume}, {Verb: events.VerbCheckpoint, Arguments: events.Arguments{CheckpointID: "c"}},
+		{Verb: events.VerbRestore, Arguments: events.Arguments{CheckpointID: "c"}},
 		{Verb: events.VerbExtend, Arguments: events.Arguments{ExtendTo: &until}},
 	} {
 		m.ask(string(p.Verb), func(w *world) ([]events.Event, error) {

@@ -213,6 +213,15 @@ var planted = []struct {
 			return s.Claim(l)
 		}
 	}), Budget{}},
+	{"R63, R64", "a restore is taken as done by the machine that was there", with(func(c *Core) {
+		c.Fold = func(s aggregates.Seat, m events.Meta, e events.Event) aggregates.Seat {
+			was := s.Environment.Incarnation
+			if s = s.With(m, e); s.Environment.Restores > 0 {
+				s.Environment.Incarnation = was
+			}
+			return s
+		}
+	}), Budget{Commands: 2, Prompt: true, Only: "checkpoint, restore"}},
 	{"R67", "a seat is taken as stopped when stop was asked", with(func(c *Core) {
 		c.Observed = func(s aggregates.Seat, f events.Facts) []events.Event {
 			f.State = events.StateStopped

@@ -174,6 +174,8 @@ func (w *world) land(n int) error {
 		l.expires = *c.args.ExtendTo
 	case events.VerbReserve:
 		l.machine = 1
+	case events.VerbRestore:
+		l.machine++
 	}
 	l.truth, c.landed = to, true
 	l.ran = l.ran || to == events.StateRunning
@@ -186,7 +188,7 @@ func (w *world) result(n int) events.Facts {
 	f := w.facts(l)
 	switch l.call.verb {
 	case events.VerbCheckpoint:
-		f.Checkpoint = &events.Checkpoint{ID: string(l.call.id)}
+		f.Checkpoint = &events.Checkpoint{ID: l.call.args.CheckpointID}
 	case events.VerbExport:
 		f.File = &events.File{ID: "file", ByteLength: 1, SHA256: "0"}
 	}
@@ -214,6 +216,8 @@ func (w *world) effect(n int) (events.ProviderState, error) {
 		return only(is == events.StateRunning, events.StatePaused), nil
 	case events.VerbResume:
 		return only(is == events.StatePaused, events.StateRunning), nil
+	case events.VerbRestore:
+		return only(live || is == events.StateStopped, events.StateRunning), nil
 	case events.VerbStop:
 		return only(l.exists(), events.StateStopped), nil
 	case events.VerbDestroy:

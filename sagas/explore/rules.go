@@ -52,7 +52,7 @@ type rules struct {
 func newRules(c Core, poor bool) *rules {
 	r := &rules{Core: c, edges: map[Edge]bool{}, steps: map[string]bool{}, checks: map[string]int{}}
 	if !poor {
-		r.capabilities = events.Capabilities{PauseKeepsMemory: true, ColdCheckpoint: true, Export: true, Extend: events.ExtendLimit{StepMs: stepMost.Milliseconds()}}
+		r.capabilities = events.Capabilities{PauseKeepsMemory: true, ColdCheckpoint: true, Snapshot: true, Export: true, Extend: events.ExtendLimit{StepMs: stepMost.Milliseconds()}}
 	}
 	return r
 }

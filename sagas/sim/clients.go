@@ -189,7 +189,7 @@ func (m *manager) operate(n events.Alias, v events.Verb, args events.Arguments) 
 	})
 }
 
-// export takes a checkpoint and has a file made of it, to a path of the host
+// export takes a checkpoint, sometimes goes back to it, and has a file made of it, to a path of the host
 // or at the provider, under a goal.
 func (m *manager) export(n events.Alias) {
 	seat := m.s.books.seat(events.SeatBoundary("local", n))
@@ -198,6 +198,9 @@ func (m *manager) export(n events.Alias) {
 	}
 	args := events.Arguments{CheckpointID: fmt.Sprintf("checkpoint-%d", m.s.n)}
 	m.operate(n, events.VerbCheckpoint, args)
+	if m.s.rng.IntN(3) == 0 {
+		m.operate(n, events.VerbRestore, args)
+	}
 	args.MaxBytes = []int64{1 << 20, 1 << 20, 100}[m.s.rng.IntN(3)]
 	if m.s.rng.IntN(2) == 0 {
 		args.HostPath = "/exports/" + args.CheckpointID

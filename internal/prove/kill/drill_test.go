@@ -53,7 +53,7 @@ const extension = 25 * time.Minute
 // done is how often each verb must have landed at the end of a life.
 var done = map[events.Verb]int{
 	events.VerbReserve: 1, events.VerbProvision: 1, events.VerbStart: 1, events.VerbExtend: 3, events.VerbPause: 1, events.VerbResume: 1,
-	events.VerbCheckpoint: 1, events.VerbExport: 1, events.VerbStop: 1, events.VerbDestroy: 1,
+	events.VerbCheckpoint: 1, events.VerbRestore: 1, events.VerbExport: 1, events.VerbStop: 1, events.VerbDestroy: 1,
 }
 
 // drillLife is a whole life, a clean stop, and one more start that must find
@@ -92,6 +92,7 @@ func killedAt(t *testing.T, place at, rules []drill.Rule) {
 var lost = map[string][]drill.Rule{
 	"lost reserve": {{Verb: "reserve", Nth: 1, Fault: drill.AcceptThenDrop}},
 	"lost start":   {{Verb: "start", Nth: 1, Fault: drill.AcceptThenDrop}},
+	"lost restore": {{Verb: "restore", Nth: 1, Fault: drill.AcceptThenDrop}},
 	"lost export":  {{Verb: "export", Nth: 1, Fault: drill.ErrorAfterAccept}},
 	"lost destroy": {{Verb: "destroy", Nth: 1, Fault: drill.AcceptThenDrop}},
 }

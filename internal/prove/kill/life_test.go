@@ -168,9 +168,16 @@ func (w *world) live(in commands.SpawnInput, longer time.Duration) life {
 	achieve(w, commands.Pause, commands.SeatInput{Named: named}, status(aggregates.StatusPaused))
 	achieve(w, commands.Resume, commands.SeatInput{Named: named}, status(aggregates.StatusRunning))
 
-	operate(w, commands.Checkpoint, func(goal string) commands.CheckpointInput {
+	made := operate(w, commands.Checkpoint, func(goal string) commands.CheckpointInput {
 		return commands.CheckpointInput{Named: named, Goal: goal}
 	})
+	var cp events.Checkpoint
+	w.must(json.Unmarshal(made.Result, &cp))
+	if in.Provider == "drill" {
+		operate(w, commands.Restore, func(goal string) commands.RestoreInput {
+			return commands.RestoreInput{Named: named, Goal: goal, Checkpoint: cp.ID}
+		})
+	}
 	g := operate(w, commands.Export, func(goal string) commands.ExportInput {
 		return commands.ExportInput{Named: named, Goal: goal}
 	})

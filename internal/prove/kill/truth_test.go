@@ -195,7 +195,8 @@ func (w *world) drilled(l life, r record) {
 	if len(s.Environments) != 0 {
 		w.Errorf("the provider still holds %+v", s.Environments)
 	}
-	if len(s.Tombstones) != 1 || s.Tombstones[0].ID != l.spawned.Environment || s.Tombstones[0].State != "destroyed" || s.Tombstones[0].Incarnation != 1 {
+	// One machine of the start, and one of the restore.
+	if len(s.Tombstones) != 1 || s.Tombstones[0].ID != l.spawned.Environment || s.Tombstones[0].State != "destroyed" || s.Tombstones[0].Incarnation != 2 {
 		w.Fatalf("the provider had %+v; the client was told of %s", s.Tombstones, l.spawned.Environment)
 	}
 	truth := map[events.OperationID]string{}

@@ -17,7 +17,21 @@ var core = []mutant{
 	{"accept an extension that shortens a life (scenario 31)", "aggregates/plan.go",
 		`case !e.Arguments.ExtendTo.After(*until):`, `case false:`, "./aggregates", ""},
 	{"extend a life that is over (scenario 30)", "aggregates/plan.go",
-		`case env.Deadline != nil && !now.Before(*env.Deadline), env.ExpiresAt`, `case env.ExpiresAt`, "./aggregates", ""},
+		`return env.Deadline != nil && !now.Before(*env.Deadline) || env.ExpiresAt`, `return env.ExpiresAt`, "./aggregates", ""},
+	{"bring a life that is over back (scenario 30)", "aggregates/plan.go",
+		`	case lifeOver(env, now):
+		return fault.New(fault.Expired, "the lifetime of %s is over", s.Alias)
+	}
+	return nil
+}
+
+// coming`, `	}
+	return nil
+}
+
+// coming`, "./aggregates", ""},
+	{"restore a delegated seat, whose hand-off was taken (H6)", "aggregates/plan.go",
+		`case env.Plan.Delegated:`, `case false:`, "./aggregates", ""},
 	{"finish a retirement with credentials that hold", "aggregates/head/head.go",
 		`case len(s.Revoke()) > 0:`, `case false:`, "./aggregates", ""},
 	{"release a credential of an earlier generation (2.3)", "aggregates/head/head.go",

@@ -246,7 +246,7 @@ func (s *Server) overdue(w wire.Operation, l *ledger) *fault.Error {
 		if !l.ending() {
 			return nil
 		}
-	case events.VerbStart, events.VerbResume:
+	case events.VerbStart, events.VerbResume, events.VerbRestore:
 		if w.Expires != nil {
 			end = w.Expires
 		}

@@ -96,7 +96,7 @@ func (s *standing) apply(e events.Event) {
 		s.custody = a.Facts.Custody
 	}
 	switch {
-	case a.Verb == events.VerbStart:
+	case a.Verb == events.VerbStart, a.Verb == events.VerbRestore:
 		s.ended = false
 	case a.Verb == events.VerbStop && strings.HasPrefix(string(a.Operation), expiryPrefix):
 		s.ended = true
