@@ -53,7 +53,8 @@ type Terminal interface {
 // View is a look at one seat's terminal.
 type View interface {
 	// Next returns the next part. It blocks until there is one, and answers
-	// io.EOF when the seat ended and everything was given.
+	// io.EOF when the seat ended and everything was given. The part's data is
+	// valid until the next call.
 	Next() (Part, error)
 	io.Closer
 }

@@ -55,13 +55,15 @@ type Frame struct {
 const dataMark = 1
 
 // Encode writes a frame.
-func (f Frame) Encode() ([]byte, error) {
+func (f Frame) Encode() ([]byte, error) { return f.Append(nil) }
+
+// Append writes a frame behind b, in its memory if there is room.
+func (f Frame) Append(b []byte) ([]byte, error) {
 	if f.Kind != KindData {
-		return json.Marshal(f)
+		j, err := json.Marshal(f)
+		return append(b, j...), err
 	}
-	b := make([]byte, 9, 9+len(f.Data))
-	b[0] = dataMark
-	binary.BigEndian.PutUint64(b[1:], f.Seq)
+	b = binary.BigEndian.AppendUint64(append(b, dataMark), f.Seq)
 	return append(b, f.Data...), nil
 }
 

@@ -108,7 +108,7 @@ func (k kept) View(ctx context.Context, _ events.EnvironmentID, _ string) (provi
 	r, w := net.Pipe()
 	stop := context.AfterFunc(ctx, func() { _ = r.Close() })
 	go func() { _ = k.Output.View(w) }()
-	return providers.PartStream{R: r, C: closed(func() error { stop(); return r.Close() })}, nil
+	return &providers.PartStream{R: r, C: closed(func() error { stop(); return r.Close() })}, nil
 }
 
 type closed func() error

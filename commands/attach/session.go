@@ -35,6 +35,8 @@ type session struct {
 	srv    *Server
 	offer  terminal.Offer
 	ref    string
+	out    string // subject of frames to the holder
+	frame  []byte // the newest with output; show's alone
 	t      providers.Terminal
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -54,7 +56,7 @@ type session struct {
 
 // begin takes a session in whose offer is used up.
 func (s *Server) begin(r terminal.Redemption, ref string, t providers.Terminal) (*session, error) {
-	x := &session{srv: s, offer: r.Offer, ref: ref, t: t, in: make(chan terminal.Frame, queued), size: providers.Size{Rows: r.Rows, Cols: r.Cols}, heard: time.Now()}
+	x := &session{srv: s, offer: r.Offer, ref: ref, out: terminal.Subject(s.Space, string(s.Self.Instance), r.Offer.Session, terminal.Out), t: t, in: make(chan terminal.Frame, queued), size: providers.Size{Rows: r.Rows, Cols: r.Cols}, heard: time.Now()}
 	x.room.L = &x.mu
 	x.ctx, x.cancel = context.WithCancel(context.Background())
 	s.mu.Lock()
@@ -124,14 +126,18 @@ func (x *session) write(on bool) {
 	}
 }
 
-func (x *session) publish(f terminal.Frame) {
-	b, err := f.Encode()
+func (x *session) publish(f terminal.Frame) { x.publishIn(nil, f) }
+
+// publishIn publishes a frame that it writes into b, and gives the memory back.
+func (x *session) publishIn(b []byte, f terminal.Frame) []byte {
+	b, err := f.Append(b[:0])
 	if err == nil {
-		err = x.srv.Conn.Publish(terminal.Subject(x.srv.Space, string(x.srv.Self.Instance), x.offer.Session, terminal.Out), b)
+		err = x.srv.Conn.Publish(x.out, b)
 	}
 	if err != nil {
 		x.srv.Logger.Warn("a terminal frame could not be sent", "error", events.Scrub(err.Error()))
 	}
+	return b
 }
 
 // end ends the session once, and says why.
@@ -220,7 +226,7 @@ func (x *session) send(data []byte) bool {
 			return false
 		}
 		n := min(len(data), terminal.MaxFrame)
-		x.publish(terminal.Frame{Kind: terminal.KindData, Seq: seq, Data: data[:n]})
+		x.frame = x.publishIn(x.frame, terminal.Frame{Kind: terminal.KindData, Seq: seq, Data: data[:n]})
 		data = data[n:]
 	}
 	return true

@@ -30,7 +30,7 @@ func TestRows(t *testing.T) {
 		bench.PartLog:      {"commit-single-p50", "commit-256-rate", "disk-per-event"},
 		bench.PartCommands: {"inspect-p50", "spawn-overhead", "spawn-whole"},
 		bench.PartGoals:    {"spawns-accepted-100", "spawns-names-100"},
-		bench.PartAttach:   {"attach-echo-p50-over-pty", "attach-echo-p99", "attach-output", "attach-output-of-pty", "attach-output-share", "attach-memory"},
+		bench.PartAttach:   {"attach-echo-p50-over-pty", "attach-echo-p99", "attach-output", "attach-output-same-program", "attach-output-of-pty", "attach-output-share", "attach-memory"},
 		bench.PartReplay:   {"replay-fold", "replay-snapshot-save", "replay-snapshot-load", "replay-snapshot-size"},
 		bench.PartHosted:   {"hosted-call-p50", "hosted-call-overhead", "hosted-uncertain-at-once", "hosted-uncertain-questions", "hosted-uncertain-settled"},
 		bench.PartExport:   {"export-rate", "export-memory-manager", "export-memory-provider"},

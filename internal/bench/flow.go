@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"runtime/metrics"
 	"sync"
 	"time"
@@ -26,11 +27,11 @@ const (
 // beside bare messages of the same size over the same server.
 func (d *desk) flows(ctx context.Context) ([]Row, error) {
 	size := min(int64(flowBytes), d.Export)
-	var ptys, raws, ours, shares []float64
+	var ptys, raws, sames, ours, shares []float64
 	var grown float64
 	for round := range d.Rounds {
 		d.Progress(fmt.Sprintf("attach: %d bytes of output to one viewer", size))
-		raw, err := d.bareFlow(ctx, size)
+		raw, err := d.bareFlow(ctx, size, nothing)
 		if err != nil {
 			return nil, err
 		}
@@ -38,16 +39,27 @@ func (d *desk) flows(ctx context.Context) ([]Row, error) {
 		if err != nil {
 			return nil, err
 		}
-		f, err := d.flow(ctx, fmt.Sprintf("flow-%d", round), size)
-		if err != nil {
-			return nil, err
+		var same float64
+		var f flowed
+		for side := range 2 {
+			if (side+round)%2 == 0 {
+				same, err = d.sameFlow(ctx, size)
+			} else {
+				f, err = d.flow(ctx, fmt.Sprintf("flow-%d", round), size)
+			}
+			if err != nil {
+				return nil, err
+			}
 		}
-		ptys, raws, ours, shares = append(ptys, alone), append(raws, raw), append(ours, f.rate), append(shares, f.share)
+		ptys, raws, sames = append(ptys, alone), append(raws, raw), append(sames, same)
+		ours, shares = append(ours, f.rate), append(shares, f.share)
 		grown = max(grown, f.grown)
 	}
 	return []Row{
 		beside("attach-output", middle(ours), "MiB/s", middle(raws)).atLeast(0.5).
 			noted("what reached the viewer of %d bytes that a seat wrote at once; raw is bare NATS messages of %d bytes", size, terminal.MaxFrame),
+		beside("attach-output-same-program", middle(ours), "MiB/s", middle(sames)).atLeast(0.5).
+			noted("the same; raw is the same program on a terminal of this process, whose output goes into the same bare messages"),
 		beside("attach-output-of-pty", middle(ours), "MiB/s", middle(ptys)).noted("the same; raw is the seat's terminal alone, read by this process"),
 		alone("attach-output-share", middle(shares), "of 1").noted("of the output that came as it was; the viewer was told of the rest and got the whole screen"),
 		alone("attach-memory", grown/(1<<20), "MiB").atMost(flowMemory >> 20).noted("what the heap of manager and viewer grew by at most meanwhile"),
@@ -120,9 +132,33 @@ func (d *desk) flow(ctx context.Context, name string, size int64) (f flowed, err
 	return f, nil
 }
 
+// sameFlow is the rate of bare messages that are filled by the program that
+// ours shows, on a terminal of this process.
+func (d *desk) sameFlow(ctx context.Context, size int64) (float64, error) {
+	b, err := newBarePty(flowing(size))
+	if err != nil {
+		return 0, err
+	}
+	defer b.close()
+	begun := false
+	return d.bareFlow(ctx, size, func(into []byte) error {
+		if !begun {
+			begun = true
+			if _, err := b.master.Write([]byte{'g'}); err != nil {
+				return err
+			}
+		}
+		_, err := io.ReadFull(b.master, into)
+		return err
+	})
+}
+
+// nothing leaves a message as it is.
+func nothing([]byte) error { return nil }
+
 // bareFlow is the rate of bare messages from one connection to another, in
-// MiB a second.
-func (d *desk) bareFlow(ctx context.Context, size int64) (float64, error) {
+// MiB a second. Each is filled before it is sent.
+func (d *desk) bareFlow(ctx context.Context, size int64, fill func([]byte) error) (float64, error) {
 	to, err := nats.Connect(d.server.Endpoint.NATS)
 	if err != nil {
 		return 0, err
@@ -144,7 +180,10 @@ func (d *desk) bareFlow(ctx context.Context, size int64) (float64, error) {
 	start := time.Now()
 	wg.Go(func() {
 		for left := size; left > 0 && sent == nil; left -= int64(len(body)) {
-			sent = d.nc.Publish("bare.flow", body[:min(left, int64(len(body)))])
+			part := body[:min(left, int64(len(body)))]
+			if sent = fill(part); sent == nil {
+				sent = d.nc.Publish("bare.flow", part)
+			}
 		}
 	})
 	for got := int64(0); got < size && err == nil; {

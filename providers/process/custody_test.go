@@ -6,15 +6,19 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"berth/events"
 	"berth/events/fault"
 	"berth/providers/process/custodian"
+	"berth/providers/process/identity"
 	"berth/providers/process/seatdir"
 )
 
@@ -46,6 +50,51 @@ func TestTheTerminalIsReachable(t *testing.T) {
 	}
 	if f := r.untilState(id, events.StateStopped); *f.ExitCode != 5 {
 		t.Fatalf("%+v", f)
+	}
+}
+
+// A view ends with the seat when its exit is proved; a custodian that is killed
+// proves none (law 2).
+func TestAViewEndsAsTheSeatDoes(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		end   func(*rig, events.EnvironmentID, events.Custody) error
+		ended bool
+	}{
+		"exit": {func(r *rig, id events.EnvironmentID, _ events.Custody) error {
+			_, err := r.d.Input(r.context(), id, "", []byte("\n"))
+			return err
+		}, true},
+		"killed": {func(_ *rig, _ events.EnvironmentID, who events.Custody) error {
+			return identity.Signal(who, unix.SIGKILL)
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			id, f := r.running(r.plan("echo ready; read x"))
+			v, err := r.d.View(r.context(), id, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer v.Close()
+			for shown := ""; !strings.Contains(shown, "ready"); {
+				p, err := v.Next()
+				if err != nil {
+					t.Fatal(err)
+				}
+				shown += string(p.Data)
+			}
+			if err := c.end(r, id, *f.Custody); err != nil {
+				t.Fatal(err)
+			}
+			for err == nil {
+				_, err = v.Next()
+			}
+			if c.ended != errors.Is(err, io.EOF) || !c.ended && fault.CodeOf(err) != fault.Unavailable {
+				t.Fatalf("the view ended with %v", err)
+			}
+		})
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"time"
 
 	"berth/events"
 	"berth/events/fault"
@@ -81,7 +82,52 @@ func (d *Base) View(ctx context.Context, id events.EnvironmentID, ref string) (p
 		return nil, seen("view", id, err)
 	}
 	stop := context.AfterFunc(ctx, func() { _ = r.Close() })
-	return providers.PartStream{R: r, C: closer(func() error { stop(); return r.Close() })}, nil
+	v := &view{PartStream: providers.PartStream{R: r, C: closer(func() error { stop(); return r.Close() })}}
+	v.ended = func() error { return proved(id, dir, who) }
+	return v, nil
+}
+
+// view is the stream of parts of a holder. Its end is the seat's only if that
+// is proved: a holder that was killed ends it too.
+type view struct {
+	providers.PartStream
+	ended func() error
+}
+
+// Next implements providers.View.
+func (v *view) Next() (providers.Part, error) {
+	p, err := v.PartStream.Next()
+	if errors.Is(err, io.EOF) {
+		err = v.ended()
+	}
+	return p, err
+}
+
+const (
+	// proofFor bounds the wait for the proof of an exit, which the holder writes
+	// when it has closed what it shows; proofEvery is how often it is looked for.
+	proofFor   = 5 * time.Second
+	proofEvery = 10 * time.Millisecond
+)
+
+// proved is io.EOF if the seat's exit is proved (R67), and otherwise unavailable:
+// of a seat whose holder is gone nothing is known here (law 2).
+func proved(id events.EnvironmentID, dir seatdir.Dir, who events.Custody) error {
+	h, err := identity.Open(who)
+	gone := err != nil
+	if !gone {
+		defer h.Close()
+	}
+	for until := time.Now().Add(proofFor); ; {
+		var f events.Facts
+		if ended, err := exitFacts(dir, &f); ended && err == nil {
+			return io.EOF
+		}
+		if gone || time.Now().After(until) {
+			return fault.New(fault.Unavailable, "the terminal of environment %s is gone, and nothing proves that its seat has ended", id)
+		}
+		gone = h.WaitExit(proofEvery)
+	}
 }
 
 type closer func() error

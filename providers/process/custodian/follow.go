@@ -48,7 +48,7 @@ func (o *output) follow(conn net.Conn, serve func(*follower) error) error {
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		f.gone = true
-		o.more.Broadcast()
+		o.wake()
 	}()
 	err := serve(f)
 	_ = conn.Close()

@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"sort"
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"berth/providers"
 	"berth/providers/process/seatdir"
@@ -31,7 +33,8 @@ const segmentSuffix = ".log"
 // attach, more of it in files that outlive the custodian.
 type output struct {
 	mu     sync.Mutex
-	more   sync.Cond
+	more   sync.Cond // by await and wake alone
+	want   int64     // the least offset that somebody waits for
 	dir    string
 	ring   []byte // the last bytes before total
 	total  int64  // bytes ever written: the offset of the next one
@@ -43,12 +46,13 @@ type output struct {
 	nudge  func()         // asks the seat's program to paint its screen again; may be nil
 	screen tracker
 	pacer  pacer
+	moment time.Duration // that a view gathers for
 
 	followers int
 }
 
 func newOutput(d seatdir.Dir) (*output, error) {
-	o := &output{dir: d.File(seatdir.DirOutput), size: providers.Size{Rows: defaultRows, Cols: defaultCols}}
+	o := &output{dir: d.File(seatdir.DirOutput), want: math.MaxInt64, moment: gatherFor, size: providers.Size{Rows: defaultRows, Cols: defaultCols}}
 	o.more.L = &o.mu
 	o.pacer.init(&o.mu)
 	if err := os.Mkdir(o.dir, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
@@ -79,8 +83,24 @@ func (o *output) Write(p []byte) (int, error) {
 	}
 	o.keep(p)
 	o.total += int64(len(p))
-	o.more.Broadcast()
+	if o.total >= o.want {
+		o.wake()
+	}
 	return len(p), nil
+}
+
+// await waits, under the output's lock, until there is output up to the offset
+// or something else happened. A seat that floods its terminal would spend its
+// time on waking, if everybody were woken by every write.
+func (o *output) await(offset int64) {
+	o.want = min(o.want, offset)
+	o.more.Wait()
+}
+
+// wake lets all who wait look again.
+func (o *output) wake() {
+	o.want = math.MaxInt64
+	o.more.Broadcast()
 }
 
 func (o *output) keep(p []byte) {
@@ -114,10 +134,11 @@ func (o *output) prune() {
 // copyTo writes the ring from offset and then what comes, until the output
 // ends, w fails or is gone, or is so slow that the ring has passed it.
 func (o *output) copyTo(w *follower, from int64) error {
+	var chunk []byte
 	for {
 		o.mu.Lock()
 		for from >= o.total && !o.closed && !w.gone {
-			o.more.Wait()
+			o.await(from + 1)
 		}
 		start := o.total - int64(len(o.ring))
 		if w.gone || from >= o.total && o.closed {
@@ -128,7 +149,7 @@ func (o *output) copyTo(w *follower, from int64) error {
 			o.mu.Unlock()
 			return fmt.Errorf("output from %d is no longer in memory", from)
 		}
-		chunk := append([]byte(nil), o.ring[from-start:]...)
+		chunk = append(chunk[:0], o.ring[from-start:]...)
 		o.mu.Unlock()
 		if _, err := w.Write(chunk); err != nil {
 			return err
@@ -148,7 +169,7 @@ func (o *output) close() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.closed = true
-	o.more.Broadcast()
+	o.wake()
 	o.pacer.release()
 	if o.seg != nil {
 		_ = o.seg.Close()

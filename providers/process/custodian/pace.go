@@ -33,6 +33,9 @@ type pacer struct {
 type looking struct {
 	at      int64
 	counted bool
+	buf     []byte    // of the newest part
+	sent    time.Time // when output was given last
+	late    bool      // gathering took long enough
 }
 
 func (p *pacer) init(l sync.Locker) {
@@ -101,7 +104,7 @@ func (o *output) begin() *looking {
 func (o *output) reached(l *looking, at int64, painted bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	l.at = at
+	l.at, l.sent = at, time.Now()
 	l.counted = l.counted || painted
 	o.pacer.moved.Broadcast()
 }

@@ -78,7 +78,7 @@ func (c *custodian) startSeat() (err error) {
 	c.master, c.out.nudge = master, c.nudge
 	go func() {
 		defer close(c.drain)
-		_, _ = io.Copy(c.out, master) // ends with EIO when the last slave is closed
+		drain(c.out, master)
 	}()
 	return nil
 }

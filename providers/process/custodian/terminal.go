@@ -4,6 +4,7 @@ package custodian
 
 import (
 	"errors"
+	"io"
 	"os"
 	"time"
 
@@ -97,6 +98,40 @@ func HasTerminals() bool {
 	}
 	_, _ = master.Close(), slave.Close()
 	return true
+}
+
+// drainBytes bounds what is taken from a terminal at a time. One read gives at
+// most 4 KiB.
+const drainBytes = 64 << 10
+
+// drain gives all that a terminal has to w, until the last slave is closed.
+// What has gathered is given at once: a flood in pieces of 4 KiB would cost
+// everybody who takes them much more than the copying.
+func drain(w io.Writer, master *os.File) {
+	raw, err := master.SyscallConn()
+	buf := make([]byte, drainBytes)
+	for err == nil {
+		n := 0
+		var last error
+		err = raw.Read(func(fd uintptr) bool {
+			for n < len(buf) {
+				var m int
+				m, last = unix.Read(int(fd), buf[n:])
+				if last == unix.EINTR {
+					continue
+				}
+				if m <= 0 {
+					return last != unix.EAGAIN || n > 0
+				}
+				n += m
+			}
+			return true
+		})
+		_, _ = w.Write(buf[:n])
+		if err == nil && last != nil && last != unix.EAGAIN || n == 0 {
+			return // EIO: the end
+		}
+	}
 }
 
 // setSize goes by the raw connection: File.Fd would make it block again.

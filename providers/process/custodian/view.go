@@ -17,10 +17,16 @@ const (
 	feedAt = RingBytes / 2
 	// maxData bounds the bytes of one part of output.
 	maxData = 64 << 10
-	// restPassed is how many times as long as it worked the emulator rests when
-	// output has passed it: what it shows is passed again at once, and the
-	// processor is better left to the seat and to those who look.
-	restPassed = 9
+	// Output flows to a view while parts of at least flowing bytes follow one
+	// another within gatherFor. What is less than maxData then waits as long.
+	flowing   = 2 << 10
+	gatherFor = 2 * time.Millisecond
+	// calmAt is how many bytes may come within calmIn for output that has passed
+	// the emulator to be followed again. Faster output is only fed when somebody
+	// looks: the emulator does some 1 MiB a second, and what it would show is
+	// passed at once.
+	calmAt = 32 << 10
+	calmIn = 100 * time.Millisecond
 )
 
 // tracker is what the terminal shows. It stands beside the output and never
@@ -31,39 +37,48 @@ type tracker struct {
 	partial bool           // output was missed that may still show
 }
 
-// keepScreen feeds what has gathered, at most half of the time, and a tenth
-// while output is too fast for it.
+// keepScreen feeds what has gathered, at most half of the time, and not while
+// output is too fast for it.
 func (o *output) keepScreen() {
-	for {
-		o.mu.Lock()
-		for !o.closed && o.total-o.fed < feedAt {
-			o.more.Wait()
-		}
-		closed := o.closed
-		o.mu.Unlock()
-		if closed {
-			return
-		}
+	for o.gathered() {
 		begun := time.Now()
 		o.screen.mu.Lock()
-		passed := o.catchUp()
+		o.catchUp()
 		o.screen.mu.Unlock()
-		rest := time.Since(begun)
-		if passed {
-			rest *= restPassed
-		}
-		time.Sleep(rest)
+		time.Sleep(time.Since(begun))
 	}
 }
 
-// catchUp feeds the screen all that the ring has at this moment. It needs
-// o.screen.mu and not o.mu. It says whether output had passed the screen.
-func (o *output) catchUp() (missed bool) {
+// gathered waits until there is enough for the screen, and output either has
+// not passed it or is calm again. It is false when the output is closed.
+func (o *output) gathered() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for !o.closed && o.total-o.fed < feedAt {
+		o.await(o.fed + feedAt)
+	}
+	for before := int64(-calmAt); !o.closed && o.passed() && o.total-before >= calmAt; {
+		before = o.total
+		o.mu.Unlock()
+		time.Sleep(calmIn)
+		o.mu.Lock()
+	}
+	return !o.closed
+}
+
+// passed says that the ring has lost what the screen would get next.
+func (o *output) passed() bool { return o.total-int64(len(o.ring)) > o.fed }
+
+// catchUp feeds the screen all that the ring has at this moment; if output has
+// passed the screen, the newest of it, which is more than one screenful. It
+// needs o.screen.mu and not o.mu.
+func (o *output) catchUp() {
 	t := &o.screen
 	o.mu.Lock()
-	size := o.size
-	from := max(o.fed, o.total-int64(len(o.ring)))
-	missed = from > o.fed
+	size, from, missed := o.size, o.fed, o.passed()
+	if missed {
+		from = o.total - min(feedAt, int64(len(o.ring)))
+	}
 	data := append([]byte(nil), o.ring[int64(len(o.ring))-(o.total-from):]...)
 	o.fed = o.total
 	o.mu.Unlock()
@@ -75,7 +90,6 @@ func (o *output) catchUp() (missed bool) {
 		t.partial = true
 	}
 	_, _ = t.s.Write(data)
-	return missed
 }
 
 // resize gives the terminal a size by set, brings the screen to it after what
@@ -98,7 +112,7 @@ func (o *output) resize(s providers.Size, set func(providers.Size) error) error 
 	t.partial = false // every program paints its whole screen after a resize
 	o.mu.Lock()
 	o.size = s
-	o.more.Broadcast()
+	o.wake()
 	o.mu.Unlock()
 	return nil
 }
@@ -125,17 +139,17 @@ func (o *output) repaint() (providers.Part, int64) {
 // view writes a repaint, then what comes. A reader that is so slow that the
 // ring has passed it gets another repaint, which says how much it missed.
 func (o *output) view(w *follower) error {
-	l := o.begin()
+	l, parts := o.begin(), providers.PartWriter{W: w}
 	defer o.leave(l)
 	p, next := o.repaint()
 	for {
-		if err := providers.WritePart(w, p); err != nil {
+		if err := parts.Write(p); err != nil {
 			return err
 		}
 		o.reached(l, next, true)
 		at, size := next, p.Size
 		for {
-			part, from, passed := o.after(w, at, size)
+			part, from, passed := o.after(w, l, at, size)
 			if passed {
 				p, next = o.repaint()
 				p.Dropped = max(next-at, 0)
@@ -144,7 +158,7 @@ func (o *output) view(w *follower) error {
 			if part.Kind == 0 {
 				return nil // closed, and everything was given; or nobody reads
 			}
-			if err := providers.WritePart(w, part); err != nil {
+			if err := parts.Write(part); err != nil {
 				return err
 			}
 			if part.Kind == providers.PartSize {
@@ -158,12 +172,14 @@ func (o *output) view(w *follower) error {
 
 // after waits for output beyond an offset, or for another size. passed says
 // that the ring no longer has the offset; a part of no kind that it is all over.
-func (o *output) after(w *follower, at int64, size providers.Size) (p providers.Part, next int64, passed bool) {
+// The part's data is valid until the next call for the same view.
+func (o *output) after(w *follower, l *looking, at int64, size providers.Size) (p providers.Part, next int64, passed bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for at >= o.total && !o.closed && !w.gone && o.size == size {
-		o.more.Wait()
+		o.await(at + 1)
 	}
+	o.gather(w, l, at, size)
 	start := o.total - int64(len(o.ring))
 	switch {
 	case w.gone:
@@ -175,6 +191,27 @@ func (o *output) after(w *follower, at int64, size providers.Size) (p providers.
 	case at < start:
 		return providers.Part{}, at, true
 	}
-	data := append([]byte(nil), o.ring[at-start:min(at-start+maxData, int64(len(o.ring)))]...)
-	return providers.Part{Kind: providers.PartData, Data: data}, at + int64(len(data)), false
+	l.buf = append(l.buf[:0], o.ring[at-start:min(at-start+maxData, int64(len(o.ring)))]...)
+	return providers.Part{Kind: providers.PartData, Data: l.buf}, at + int64(len(l.buf)), false
+}
+
+// gather waits a moment for more than a little output, if output flows: each
+// part costs everybody on its way to a viewer the same, however short it is.
+// Who types sees the echo at once: it follows no flow.
+func (o *output) gather(w *follower, l *looking, at int64, size providers.Size) {
+	enough := func() bool { return o.total-at >= maxData || o.closed || w.gone || o.size != size }
+	if now := time.Now(); len(l.buf) < flowing || now.Sub(l.sent) > o.moment || enough() {
+		return
+	}
+	l.late = false
+	t := time.AfterFunc(o.moment, func() {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		l.late = true
+		o.wake()
+	})
+	defer t.Stop()
+	for !l.late && !enough() {
+		o.await(at + maxData)
+	}
 }
