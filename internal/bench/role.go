@@ -15,6 +15,7 @@ import (
 	"berth/events"
 	"berth/events/fault"
 	"berth/internal/embedded"
+	"berth/internal/steady"
 	"berth/providers/drill"
 )
 
@@ -109,7 +110,7 @@ func answer(in io.Reader, out io.Writer, h hello, work map[string]func() error) 
 		case askHeap:
 			f.Value = heap()
 		case askCPU:
-			f.Value = micros(ProcessorTime())
+			f.Value = micros(steady.ProcessorTime())
 		case askPeak:
 			f.Value = peakMemory()
 		default:

@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"berth/events/fault"
-	"berth/internal/bench"
 	"berth/internal/durable"
+	"berth/internal/steady"
 	"berth/sagas/sim"
 )
 
@@ -27,13 +27,13 @@ func (a *app) simCommand() *cobra.Command {
 			if seeds < 1 || workers < 1 {
 				return usage("--seeds and --workers are above zero")
 			}
-			used := bench.ProcessorTime()
+			used := steady.ProcessorTime()
 			r := sim.Sweep(c.Context(), from, seeds, workers, func(done int) {
 				if done%1000 == 0 {
 					a.say("%d of %d seeds", done, seeds)
 				}
 			})
-			r.Processor(bench.ProcessorTime() - used)
+			r.Processor(steady.ProcessorTime() - used)
 			if file != "" {
 				if err := writeReport(file, r); err != nil {
 					return err

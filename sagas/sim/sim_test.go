@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"berth/internal/steady"
 )
 
 var one = flag.Int("seed", -1, "play only this seed, and tell its story")
@@ -90,7 +92,7 @@ func TestSeedsReplayExactly(t *testing.T) {
 
 func BenchmarkLifetimes(b *testing.B) {
 	defer debug.SetGCPercent(debug.SetGCPercent(gcPercent)) // as Sweep does
-	lives := 0
+	lives, used := 0, steady.ProcessorTime()
 	for seed := uint64(0); b.Loop(); seed++ {
 		r, err := Run(seed)
 		if err != nil {
@@ -99,4 +101,7 @@ func BenchmarkLifetimes(b *testing.B) {
 		lives += r.Lifetimes
 	}
 	b.ReportMetric(float64(lives)/b.Elapsed().Seconds(), "lifetimes/s")
+	if used = steady.ProcessorTime() - used; used > 0 {
+		b.ReportMetric(float64(lives)/used.Seconds(), "lifetimes/processor-s")
+	}
 }

@@ -1,8 +1,8 @@
 //go:build !unix
 
-package bench
+package steady
 
 import "time"
 
-// ProcessorTime is not known here; rows that need it say zero.
+// ProcessorTime is not known here; what needs it says zero.
 func ProcessorTime() time.Duration { return 0 }
