@@ -15,29 +15,44 @@ import (
 // The simulated state of an environment is bytes derived from the ids alone,
 // so that a person, a test and the provider agree on them without storing any.
 const (
-	minContent   = 64 << 10
+	minContent   = 64 << 10 // of a machine that was told nothing else
 	contentRange = 4 << 10
 )
+
+// KeepSmall makes states from least bytes on instead of 64 KiB, for whoever
+// plays very many histories of one machine. It is not part of the snapshot:
+// the same machine must always be told the same.
+func (m *Machine) KeepSmall(least int64) { m.small = least }
+
+func (m *Machine) length(id events.EnvironmentID, checkpoint string) int64 {
+	if m.small > 0 {
+		return contentLength(m.small, id, checkpoint)
+	}
+	return contentLength(minContent, id, checkpoint)
+}
 
 func contentSeed(id events.EnvironmentID, checkpoint string) [32]byte {
 	return sha256.Sum256([]byte("drill content\x00" + string(id) + "\x00" + checkpoint))
 }
 
-func contentLength(id events.EnvironmentID, checkpoint string) int64 {
+func contentLength(least int64, id events.EnvironmentID, checkpoint string) int64 {
 	s := contentSeed(id, checkpoint)
-	return minContent + int64(s[0])<<8%contentRange + int64(s[1])
+	return least + int64(s[0])<<8%contentRange + int64(s[1])
 }
 
 // Content is the bytes of a checkpoint, as an export delivers them.
 func Content(id events.EnvironmentID, checkpoint string) []byte {
-	return AppendContent(nil, id, checkpoint)
+	return appendContent(nil, contentLength(minContent, id, checkpoint), id, checkpoint)
 }
 
-// AppendContent appends Content to b, for whoever makes many.
-func AppendContent(b []byte, id events.EnvironmentID, checkpoint string) []byte {
+// AppendContent appends to b what Content is of this machine.
+func (m *Machine) AppendContent(b []byte, id events.EnvironmentID, checkpoint string) []byte {
+	return appendContent(b, m.length(id, checkpoint), id, checkpoint)
+}
+
+func appendContent(b []byte, size int64, id events.EnvironmentID, checkpoint string) []byte {
 	n := len(b)
-	b = slices.Grow(b, int(contentLength(id, checkpoint)))
-	b = b[:n+int(contentLength(id, checkpoint))]
+	b = slices.Grow(b, int(size))[:n+int(size)]
 	if _, err := rand.NewChaCha8(contentSeed(id, checkpoint)).Read(b[n:]); err != nil {
 		panic("drill: ChaCha8 can't fail: " + err.Error())
 	}
@@ -56,7 +71,7 @@ type lastContent struct {
 // contentOf is Content and its digest. The bytes must not be changed.
 func (m *Machine) contentOf(id events.EnvironmentID, checkpoint string) ([]byte, string) {
 	if c := &m.content; c.bytes == nil || c.environment != id || c.checkpoint != checkpoint {
-		b := Content(id, checkpoint)
+		b := m.AppendContent(nil, id, checkpoint)
 		*c = lastContent{id, checkpoint, b, digest(b)}
 	}
 	return m.content.bytes, m.content.sha256

@@ -17,6 +17,7 @@ type Machine struct {
 	changed []events.EnvironmentID
 	dead    int // how many of s.Envs are tombstones or fences
 	content lastContent
+	small   int64 // see KeepSmall; zero: not told
 }
 
 // state is all that a machine remembers; it is what a snapshot holds.

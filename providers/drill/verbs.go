@@ -67,7 +67,7 @@ func (m *Machine) refusal(t time.Time, e *env, c Call) *fault.Error {
 			return not("it is " + string(e.State) + expiredWord(ended))
 		}
 	case events.VerbExport, events.VerbDeleteFile:
-		return e.refuseFile(c)
+		return m.refuseFile(e, c)
 	}
 	return nil
 }
@@ -108,7 +108,7 @@ func (e *env) refuseCheckpoint(c Call) *fault.Error {
 	return nil
 }
 
-func (e *env) refuseFile(c Call) *fault.Error {
+func (m *Machine) refuseFile(e *env, c Call) *fault.Error {
 	a := c.Arguments
 	if events.Verb(c.Verb) == events.VerbDeleteFile {
 		if e.file(a.FileID) == nil {
@@ -122,8 +122,8 @@ func (e *env) refuseFile(c Call) *fault.Error {
 		return fault.New(fault.NotFound, "environment %s has no such checkpoint", e.ID)
 	case a.MaxBytes < 1:
 		return fault.New(fault.BadRequest, "export needs maxBytes of at least 1 (R33)")
-	case contentLength(e.ID, cp.ID) > a.MaxBytes:
-		return fault.New(fault.ResourceExhausted, "the checkpoint has %d bytes, more than maxBytes %d (R37)", contentLength(e.ID, cp.ID), a.MaxBytes)
+	case m.length(e.ID, cp.ID) > a.MaxBytes:
+		return fault.New(fault.ResourceExhausted, "the checkpoint has %d bytes, more than maxBytes %d (R37)", m.length(e.ID, cp.ID), a.MaxBytes)
 	case len(e.Files) >= MaxFiles:
 		return fault.New(fault.ResourceExhausted, "environment %s has %d exported files, the most there can be", e.ID, MaxFiles)
 	}
