@@ -28,7 +28,7 @@ type Persona struct {
 }
 
 // Fold takes one record in, in place.
-func (p *Personas) Fold(r events.Record) {
+func (p *Personas) Fold(r *events.Record) {
 	p.Sequence = r.Sequence
 	switch {
 	case p.Quarantine != nil, r.Torn:
@@ -38,7 +38,7 @@ func (p *Personas) Fold(r events.Record) {
 			WithHint("a newer program may read it; `berth doctor` lists what is quarantined")
 		return
 	}
-	p.Commands = p.Commands.add(&r)
+	p.Commands = p.Commands.add(r)
 	rows := make(map[events.Alias]Persona, len(p.Rows)+1) // readers may hold the old one
 	for n, row := range p.Rows {
 		rows[n] = row

@@ -50,24 +50,31 @@ func (s Seat) Apply(r events.Record) Seat {
 // kilobyte. What it points to is shared with other copies, and is replaced,
 // never changed.
 func (s *Seat) Fold(r *events.Record) {
+	if s.take(r) {
+		for _, e := range r.Events {
+			s.fold(&r.Meta, e)
+		}
+	}
+}
+
+// take folds all of a record but its events, and says whether these count.
+func (s *Seat) take(r *events.Record) bool {
 	s.Sequence = r.Sequence
 	if s.Quarantine != nil {
-		return
+		return false
 	}
 	if r.Broken != nil {
 		s.Quarantine = fault.New(fault.FailedPrecondition, "the record at sequence %d of %s can't be read: %s", r.Sequence, r.Boundary, fault.From(r.Broken).Message).
 			WithHint("a newer program may read it; `berth doctor` lists what is quarantined")
-		return
+		return false
 	}
 	if r.Torn {
-		return // an atomic publish that never became whole decided nothing
+		return false // an atomic publish that never became whole decided nothing
 	}
 	if r.Meta.Command != "" {
 		s.Commands = s.Commands.add(r)
 	}
-	for _, e := range r.Events {
-		s.fold(&r.Meta, e)
-	}
+	return true
 }
 
 // fold takes one event into all three, in place. One that the slot's table
@@ -84,10 +91,15 @@ func (s *Seat) fold(m *events.Meta, e events.Event) {
 // With is the seat as it would be if the events were appended by m; the
 // sequence stays. It lets several decisions go into one commit.
 func (s Seat) With(m events.Meta, es ...events.Event) Seat {
-	for _, e := range es {
-		s.fold(&m, e)
-	}
+	s.Suppose(&m, es)
 	return s
+}
+
+// Suppose is With in place.
+func (s *Seat) Suppose(m *events.Meta, es []events.Event) {
+	for _, e := range es {
+		s.fold(m, e)
+	}
 }
 
 // Check refuses events that the tables do not allow on this seat, one after
@@ -95,7 +107,10 @@ func (s Seat) With(m events.Meta, es ...events.Event) Seat {
 // passes, and an append that does not is a defect of the program. The fold
 // ignores what the tables refuse; that a released name is really free (law 2)
 // is checked here only, because by then it is written.
-func (s Seat) Check(m events.Meta, es ...events.Event) error {
+func (s Seat) Check(m events.Meta, es ...events.Event) error { return s.checked(&m, es) }
+
+// checked folds the events as far as the tables allow them.
+func (s *Seat) checked(m *events.Meta, es []events.Event) error {
 	for _, e := range es {
 		if err := s.Slot.Check(e); err != nil {
 			return err
@@ -111,9 +126,18 @@ func (s Seat) Check(m events.Meta, es ...events.Event) error {
 				return err
 			}
 		}
-		s.fold(&m, e)
+		s.fold(m, e)
 	}
 	return nil
+}
+
+// Audit is Check and Fold of a record at once, for whoever trusts no record:
+// after a refusal s is folded in part and worth nothing.
+func (s *Seat) Audit(r *events.Record) error {
+	if !s.take(r) {
+		return nil
+	}
+	return s.checked(&r.Meta, r.Events)
 }
 
 // Fold folds records onto the empty seat of a boundary.

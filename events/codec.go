@@ -145,9 +145,18 @@ type stored struct {
 // in Broken, a *fault.Error that names boundary, sequence and type; Hash is
 // computed from the bytes whatever they are. It keeps nothing of body.
 func ParseRecord(b Boundary, sequence uint64, body []byte) Record {
-	r := Record{Sequence: sequence, Boundary: b}
-	var matches bool
-	r.Hash, matches = HashOf(b, body)
+	h, matches := HashOf(b, body)
+	return reread(b, sequence, body, h, matches)
+}
+
+// Reread is ParseRecord of a body that Encode has just made on that boundary,
+// with the hash that it made: that one is not computed again.
+func Reread(b Boundary, sequence uint64, body []byte, made Hash) Record {
+	return reread(b, sequence, body, made, true)
+}
+
+func reread(b Boundary, sequence uint64, body []byte, h Hash, matches bool) Record {
+	r := Record{Sequence: sequence, Boundary: b, Hash: h}
 	env, ok := scanEnvelope(body)
 	if !ok {
 		env = envelope{}

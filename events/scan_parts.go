@@ -59,10 +59,22 @@ func (s *scanner) rawObject() []byte {
 func (s *scanner) fault() *fault.Error {
 	f := &fault.Error{Code: fault.Code(s.text(`{"code":`)), Message: s.text(`,"message":`), Hint: s.textIf(`,"hint":`), Outcome: fault.Outcome(s.text(`,"outcome":`))}
 	f.Retryable = s.boolean(`,"retryable":`)
+	if s.maybe(`,"details":`) {
+		f.Details = listOf(s, s.detail)
+	}
 	f.ID = s.textIf(`,"id":`)
 	s.lit(`}`)
 	s.bad = s.bad || f.Outcome == "" // it would be read as unknown (E4)
 	return f
+}
+
+func (s *scanner) detail() fault.Detail {
+	d := fault.Detail{Kind: s.text(`{"kind":`)}
+	if s.maybe(`,"facts":`) {
+		d.Facts = s.textMap()
+	}
+	s.lit(`}`)
+	return d
 }
 
 func (s *scanner) lastFault() *fault.Error {

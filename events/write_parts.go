@@ -1,6 +1,8 @@
 package events
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -142,7 +144,7 @@ func (w *writer) goalAccepted(e *GoalAccepted) {
 
 // fault leaves structured details to the library.
 func (w *writer) fault(name string, f *fault.Error) {
-	if f == nil || len(f.Details) > 0 {
+	if f == nil {
 		w.bad = true
 		return
 	}
@@ -152,7 +154,25 @@ func (w *writer) fault(name string, f *fault.Error) {
 	w.textIf(`,"hint":`, f.Hint)
 	w.text(`,"outcome":`, string(f.Outcome))
 	w.boolean(`,"retryable":`, f.Retryable)
+	if len(f.Details) > 0 {
+		w.list(`,"details":`, len(f.Details), false, func(i int) { w.detail(&f.Details[i]) })
+	}
 	w.textIf(`,"id":`, f.ID)
+	w.b = append(w.b, '}')
+}
+
+// detail writes the facts in the order of their names, as the library does.
+func (w *writer) detail(d *fault.Detail) {
+	w.text(`{"kind":`, d.Kind)
+	if len(d.Facts) > 0 {
+		w.b = append(w.b, `,"facts":{`...)
+		from := len(w.b)
+		for _, name := range slices.Sorted(maps.Keys(d.Facts)) {
+			w.b = append(quote(append(w.b, ','), name), ':')
+			w.text("", d.Facts[name])
+		}
+		w.close(from)
+	}
 	w.b = append(w.b, '}')
 }
 

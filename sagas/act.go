@@ -82,7 +82,7 @@ func (e *Engine) rest(ent *entry, t *turn, poll bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	at := t.action.Wake
-	if living(always)(View{Seat: t.seat}) {
+	if living(always)(&View{Seat: t.seat}) {
 		if poll && ent.nextPoll.IsZero() {
 			ent.nextPoll = e.pollFrom(t.now)
 		}
@@ -302,13 +302,13 @@ func (e *Engine) look(ent *entry, p providers.Entry, t *turn) {
 		}
 		return func(t *turn, s aggregates.Seat) []events.Event {
 			if err != nil || s.Environment.ID != env.ID || s.Environment.Operation != nil {
-				if settling(View{Seat: s}) {
+				if settling(&View{Seat: s}) {
 					t.again(retryAfter(fault.From(err)))
 				}
 				return nil
 			}
 			es := Observed(s, f)
-			if settling(View{Seat: s.With(t.meta, es...)}) {
+			if settling(&View{Seat: s.With(t.meta, es...)}) {
 				t.again(0)
 			}
 			return es

@@ -177,7 +177,7 @@ func (e *Engine) Poke(b events.Boundary) {
 // Absorb takes in one durable record, in the order of the log: the shelf is
 // kept fresh, and whoever it concerns is asked again. It does not block.
 func (e *Engine) Absorb(r events.Record) {
-	e.o.Shelf.Absorb(r)
+	e.o.Shelf.Absorb(&r)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	ent := e.entries[r.Boundary]

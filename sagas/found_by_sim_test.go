@@ -25,7 +25,7 @@ func TestWriteOffByAnotherInstanceIsTheHolders(t *testing.T) {
 	inherited := events.EnvironmentInherited{Environment: id, From: events.SeatBoundary("local", "a"), UID: "abcdefghijklmnopqrstuvwxyz", Holder: holderID, Plan: events.Plan{Provider: "drill"},
 		Open: events.OperationDispatched{Environment: id, Operation: "operation-00000001", Verb: events.VerbReserve}}
 	seat := sagas.Inherited(aggregates.NewSeat(at), events.Record{Sequence: 1, Boundary: at, Meta: events.Meta{Writer: events.Writer{Instance: otherID, Epoch: 9}}, Events: []events.Event{inherited}})
-	a := sagas.Next(sagas.View{Seat: seat, Self: events.Writer{Instance: holderID, Epoch: 2}, Now: time.Unix(0, 0), Fresh: "operation-00000002"})
+	a := sagas.Next(&sagas.View{Seat: seat, Self: events.Writer{Instance: holderID, Epoch: 2}, Now: time.Unix(0, 0), Fresh: "operation-00000002"})
 	if a.Kind == sagas.Idle {
 		t.Error("the holder leaves the environment to nobody")
 	}

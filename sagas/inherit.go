@@ -13,12 +13,12 @@ import (
 // reconcile, exclude, stop and destroy then apply as they are, and the one
 // that frees a name has nothing to free.
 func Inherited(s aggregates.Seat, r events.Record) aggregates.Seat {
-	foldInherited(&s, r)
+	foldInherited(&s, &r)
 	return s
 }
 
-func foldInherited(s *aggregates.Seat, r events.Record) {
-	s.Fold(&r)
+func foldInherited(s *aggregates.Seat, r *events.Record) {
+	s.Fold(r)
 	for _, e := range r.Events {
 		if e, ok := e.(events.EnvironmentInherited); ok {
 			s.Owner, s.Alias, _ = e.From.Seat()

@@ -83,14 +83,15 @@ func (v *View) env() *environment.State { return &v.Seat.Environment }
 func (v *View) terminal() bool { return v.Seat.Slot.Phase == slot.Terminalizing }
 
 // Next is the one decision of the kernel: the first row of Steps whose When
-// holds speaks. It is a pure function of v.
-func Next(v View) Action {
+// holds speaks. It is a pure function of what v points to, which it reads and
+// never changes: a view is two kilobytes, and a turn asks some twenty rows.
+func Next(v *View) Action {
 	switch {
 	case v.Seat.Quarantine != nil, !v.Seat.Slot.Held(), v.Seat.Slot.Holder != v.Self.Instance, v.Seat.Slot.Epoch > v.Self.Epoch:
 		return Action{Kind: Idle}
 	}
-	for _, s := range Steps {
-		if s.When(v) {
+	for i := range Steps {
+		if s := &Steps[i]; s.When(v) {
 			a := s.Do(v)
 			a.Step = s.Name
 			return fenced(v, a)
@@ -102,7 +103,7 @@ func Next(v View) Action {
 // fenced puts the takeover of the seat before the first thing that this epoch
 // appends to it, in the same commit: from there on an older epoch's append
 // loses its compare (decision 1).
-func fenced(v View, a Action) Action {
+func fenced(v *View, a Action) Action {
 	switch a.Kind {
 	case Append, Dispatch:
 	default:
@@ -119,7 +120,7 @@ func fenced(v View, a Action) Action {
 }
 
 // wake is the next moment at which time alone changes the answer.
-func wake(v View) time.Time {
+func wake(v *View) time.Time {
 	var at time.Time
 	sooner := func(t time.Time) {
 		if t.After(v.Now) && (at.IsZero() || t.Before(at)) {
@@ -129,7 +130,7 @@ func wake(v View) time.Time {
 	if d := v.env().Deadline; d != nil && !v.terminal() {
 		sooner(*d)
 	}
-	if g := v.Goal; g.State != goal.None && !g.State.Terminal() {
+	if g := &v.Goal; g.State != goal.None && !g.State.Terminal() {
 		sooner(g.Ready)
 	}
 	if !v.Try.Next.IsZero() {

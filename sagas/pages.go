@@ -29,7 +29,7 @@ const (
 type pages[T any] struct {
 	log    eventlog.Log
 	empty  func(events.Boundary) T
-	fold   func(*T, events.Record)                 // in place
+	fold   func(*T, *events.Record)                // in place
 	source func(events.Boundary) (T, uint64, bool) // another fold to begin from, may be nil
 	most   int
 
@@ -47,6 +47,7 @@ type page[T any] struct {
 	loaded bool
 	state  T
 	seq    uint64
+	own    events.Record // the last commit from here
 }
 
 func (p *pages[T]) page(b events.Boundary, create bool) *page[T] {
@@ -86,7 +87,7 @@ func (p *pages[T]) reload(ctx context.Context, g *page[T], id events.EventID) (o
 	}
 	for i := range rs {
 		r := &rs[i]
-		p.fold(&g.state, *r)
+		p.fold(&g.state, r)
 		g.seq = r.Sequence
 		if id != "" && r.Meta.ID == id {
 			own, found = *r, true
@@ -137,7 +138,7 @@ func (p *pages[T]) current(ctx context.Context, b events.Boundary) (T, uint64, e
 
 // absorb takes in a record of a follow. It never waits for a decision that is
 // being made on that boundary: the page is then known to be old.
-func (p *pages[T]) absorb(r events.Record) {
+func (p *pages[T]) absorb(r *events.Record) {
 	g := p.page(r.Boundary, false)
 	if g == nil {
 		return
@@ -168,7 +169,7 @@ func (g *page[T]) hold(ctx context.Context) error {
 
 func (g *page[T]) release() { <-g.lock }
 
-func (g *page[T]) take(fold func(*T, events.Record), r events.Record) {
+func (g *page[T]) take(fold func(*T, *events.Record), r *events.Record) {
 	if g.loaded && r.Previous == g.seq && r.Sequence > g.seq {
 		fold(&g.state, r)
 		g.seq = r.Sequence
@@ -211,7 +212,8 @@ func (p *pages[T]) decide(ctx context.Context, b events.Boundary, meta events.Me
 		r, err := p.commit(ctx, events.Commit{Boundary: b, Expect: g.seq, Meta: meta, Events: es})
 		switch {
 		case err == nil:
-			if g.take(p.fold, r); g.seq == r.Sequence {
+			g.own = r
+			if g.take(p.fold, &g.own); g.seq == r.Sequence {
 				return g.state, r, nil
 			}
 			return p.after(ctx, g, r)
@@ -239,7 +241,7 @@ func (p *pages[T]) after(ctx context.Context, g *page[T], r events.Record) (T, e
 	g.loaded = false
 	if _, _, err := p.reload(ctx, g, ""); err != nil {
 		// The commit is stored; only this process does not know the fold.
-		p.fold(&before, r)
+		p.fold(&before, &r)
 		return before, r, nil
 	}
 	return g.state, r, nil

@@ -217,6 +217,6 @@ func (e *Engine) remember(ent *entry, s aggregates.Seat) {
 	}
 	op := env.Operation
 	ent.open = op != nil
-	ent.uncertain = uncertain(View{Seat: s})
+	ent.uncertain = uncertain(&View{Seat: s})
 	ent.stuck = op != nil && op.Stuck
 }

@@ -73,7 +73,7 @@ func WithSeats(f func(events.Owner, events.Alias) (aggregates.Seat, bool)) Shelf
 // NewShelf is an empty shelf over a log.
 func NewShelf(log eventlog.Log, opts ...ShelfOption) *Shelf {
 	s := &Shelf{
-		seats:     newPages(log, DefaultPages, aggregates.NewSeat, foldSeat),
+		seats:     newPages(log, DefaultPages, aggregates.NewSeat, (*aggregates.Seat).Fold),
 		inherited: newPages(log, environmentPages, aggregates.NewSeat, foldInherited),
 		goals:     newPages(log, DefaultPages, func(events.Boundary) goalPage { return goalPage{} }, foldGoal),
 		numbers:   newPages(log, numberPages, func(events.Boundary) numberPage { return numberPage{} }, foldNumber),
@@ -86,13 +86,11 @@ func NewShelf(log eventlog.Log, opts ...ShelfOption) *Shelf {
 	return s
 }
 
-func newPages[T any](log eventlog.Log, most int, empty func(events.Boundary) T, fold func(*T, events.Record)) *pages[T] {
+func newPages[T any](log eventlog.Log, most int, empty func(events.Boundary) T, fold func(*T, *events.Record)) *pages[T] {
 	return &pages[T]{log: log, empty: empty, fold: fold, most: most, pages: map[events.Boundary]*list.Element{}, used: list.New()}
 }
 
-func foldSeat(s *aggregates.Seat, r events.Record) { s.Fold(&r) }
-
-func foldGoal(g *goalPage, r events.Record) {
+func foldGoal(g *goalPage, r *events.Record) {
 	if r.Broken != nil && g.Broken == nil {
 		g.Broken = quarantined(r)
 	}
@@ -103,7 +101,7 @@ func foldGoal(g *goalPage, r events.Record) {
 	}
 }
 
-func foldNumber(n *numberPage, r events.Record) {
+func foldNumber(n *numberPage, r *events.Record) {
 	if r.Broken != nil && n.Broken == nil {
 		n.Broken = quarantined(r)
 	}
@@ -114,7 +112,7 @@ func foldNumber(n *numberPage, r events.Record) {
 	}
 }
 
-func foldInstance(i *instancePage, r events.Record) {
+func foldInstance(i *instancePage, r *events.Record) {
 	if r.Broken != nil && i.Broken == nil {
 		i.Broken = quarantined(r)
 	}
@@ -125,7 +123,7 @@ func foldInstance(i *instancePage, r events.Record) {
 	}
 }
 
-func quarantined(r events.Record) *fault.Error {
+func quarantined(r *events.Record) *fault.Error {
 	return fault.New(fault.FailedPrecondition, "the record at sequence %d of %s can't be read: %s", r.Sequence, r.Boundary, fault.From(r.Broken).Message).
 		WithHint("a newer program may read it; `berth doctor` lists what is quarantined")
 }
@@ -218,8 +216,8 @@ func (s *Shelf) DecideInstance(ctx context.Context, id events.InstanceID, meta e
 }
 
 // Absorb keeps what is folded fresh from a follow of the log. It does not
-// block, and records may come twice or with gaps.
-func (s *Shelf) Absorb(r events.Record) {
+// block, keeps nothing of r, and records may come twice or with gaps.
+func (s *Shelf) Absorb(r *events.Record) {
 	switch r.Boundary.Kind() {
 	case events.KindSeat:
 		s.seats.absorb(r)

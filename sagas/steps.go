@@ -10,8 +10,8 @@ type Step struct {
 	Name string
 	Verb events.Verb // the mutation that it dispatches, if any
 	Doc  string
-	When func(View) bool
-	Do   func(View) Action
+	When func(*View) bool
+	Do   func(*View) Action
 }
 
 // Steps is every saga: the first row whose When holds speaks. The order is the

@@ -10,30 +10,30 @@ import (
 
 //house:pure
 
-func do(k Kind) func(View) Action { return func(View) Action { return Action{Kind: k} } }
+func do(k Kind) func(*View) Action { return func(*View) Action { return Action{Kind: k} } }
 
-func idle(View) Action { return Action{Kind: Idle} }
+func idle(*View) Action { return Action{Kind: Idle} }
 
-func rest(v View) Action { return Action{Kind: Idle, Wake: wake(v)} }
+func rest(v *View) Action { return Action{Kind: Idle, Wake: wake(v)} }
 
-func ask(k Kind) func(View) Action {
-	return func(v View) Action { return Action{Kind: k, Operation: v.env().Operation.ID} }
+func ask(k Kind) func(*View) Action {
+	return func(v *View) Action { return Action{Kind: k, Operation: v.env().Operation.ID} }
 }
 
 func appendAction(es ...events.Event) Action { return Action{Kind: Append, Events: es} }
 
-func lose(v View) Action {
+func lose(v *View) Action {
 	op := v.env().Operation
 	why := fault.New(fault.Unavailable, "the manager stopped before %s was answered", op.Verb).WithOutcome(fault.Unknown)
 	return appendAction(events.OperationUncertain{Environment: v.env().ID, Operation: op.ID, Fault: why})
 }
 
-func alarm(v View) Action {
+func alarm(v *View) Action {
 	op := v.env().Operation
 	return appendAction(events.OperationStuck{Environment: v.env().ID, Operation: op.ID, Since: op.Begun})
 }
 
-func cancelQueue(v View) Action {
+func cancelQueue(v *View) Action {
 	var es []events.Event
 	for _, q := range v.env().Queue {
 		es = append(es, events.OperationCancelled{Environment: v.env().ID, Operation: q.ID, Reason: "the environment is being retired"})
@@ -41,7 +41,7 @@ func cancelQueue(v View) Action {
 	return appendAction(es...)
 }
 
-func dropNext(v View) Action {
+func dropNext(v *View) Action {
 	q := v.env().Queue[0]
 	return appendAction(events.OperationCancelled{Environment: v.env().ID, Operation: q.ID, Reason: string(q.Verb) + " is not possible: the environment is " + string(v.Seat.Status())})
 }
@@ -49,12 +49,12 @@ func dropNext(v View) Action {
 // revokeAtOnce keeps one append well below what a commit may hold.
 const revokeAtOnce = 8
 
-func revoke(v View) Action {
+func revoke(v *View) Action {
 	es := v.Seat.Head.Revoke()
 	return appendAction(es[:min(len(es), revokeAtOnce)]...)
 }
 
-func release(v View) Action {
+func release(v *View) Action {
 	es, err := v.Seat.Release()
 	if err != nil {
 		return rest(v)
@@ -62,8 +62,8 @@ func release(v View) Action {
 	return appendAction(es...)
 }
 
-func terminalize(reason string) func(View) Action {
-	return func(v View) Action {
+func terminalize(reason string) func(*View) Action {
+	return func(v *View) Action {
 		es, err := v.Seat.Retire(v.Seat.Slot.UID, reason, 0)
 		if err != nil {
 			return rest(v)
@@ -72,7 +72,7 @@ func terminalize(reason string) func(View) Action {
 	}
 }
 
-func giveUp(v View) Action {
+func giveUp(v *View) Action {
 	e := v.env()
 	var why *fault.Error
 	switch {
@@ -86,7 +86,7 @@ func giveUp(v View) Action {
 	return appendAction(events.EnvironmentRefused{Environment: e.ID, Fault: why.WithOutcome(fault.NotExecuted)})
 }
 
-func exitedEarlyFault(v View) Action {
+func exitedEarlyFault(v *View) Action {
 	why := fault.New(fault.FailedPrecondition, "the process ended before it was ready").WithOutcome(fault.Executed)
 	if c := v.env().ExitCode; c != nil {
 		why = fault.New(fault.FailedPrecondition, "the process ended with exit code %d before it was ready", *c).WithOutcome(fault.Executed)
@@ -94,18 +94,18 @@ func exitedEarlyFault(v View) Action {
 	return appendAction(events.EnvironmentRefused{Environment: v.env().ID, Fault: why})
 }
 
-func activate(v View) Action { return appendAction(events.SlotActivated{UID: v.Seat.Slot.UID}) }
+func activate(v *View) Action { return appendAction(events.SlotActivated{UID: v.Seat.Slot.UID}) }
 
 // dispatched is the intent of a verb with its arguments.
-func dispatched(v View, id events.OperationID, verb events.Verb, args events.Arguments, g events.Boundary) events.OperationDispatched {
+func dispatched(v *View, id events.OperationID, verb events.Verb, args events.Arguments, g events.Boundary) events.OperationDispatched {
 	return events.OperationDispatched{
 		Environment: v.env().ID, Operation: id, Verb: verb, Arguments: args, Goal: string(g),
 		Deadline: events.MillisUTC(v.Now.Add(PatienceOf(verb).Call)),
 	}
 }
 
-func dispatch(verb events.Verb) func(View) Action {
-	return func(v View) Action {
+func dispatch(verb events.Verb) func(*View) Action {
+	return func(v *View) Action {
 		var args events.Arguments
 		if verb == events.VerbStop && v.Seat.Slot.Grace > 0 {
 			args.Grace = v.Seat.Slot.Grace.String()
@@ -114,14 +114,14 @@ func dispatch(verb events.Verb) func(View) Action {
 	}
 }
 
-func dispatchNext(v View) Action {
+func dispatchNext(v *View) Action {
 	q := v.env().Queue[0]
 	return Action{Kind: Dispatch, Operation: q.ID, Events: []events.Event{dispatched(v, q.ID, q.Verb, q.Arguments, q.Goal)}}
 }
 
 // provision admits issuance, writes the ledger row and dispatches, in one
 // commit: a crash leaves all three or none.
-func provision(v View) Action {
+func provision(v *View) Action {
 	var es []events.Event
 	s := v.Seat
 	if s.Head.Gate.Phase == head.GateFrozen {
@@ -143,7 +143,7 @@ func provision(v View) Action {
 	return Action{Kind: Dispatch, Operation: v.Fresh, Events: es}
 }
 
-func start(v View) Action {
+func start(v *View) Action {
 	var es []events.Event
 	h := v.Seat.Head
 	if h.Current == "" && len(h.Ledger) > 0 {
@@ -155,7 +155,7 @@ func start(v View) Action {
 
 // extend dispatches the next bounded step of the extension at the head of the
 // queue, under that operation's own id.
-func extend(v View) Action {
+func extend(v *View) Action {
 	e, q := v.env(), v.env().Queue[0]
 	wanted := *q.Arguments.ExtendTo
 	to := wanted
@@ -171,7 +171,7 @@ func extend(v View) Action {
 	return Action{Kind: Dispatch, Operation: q.ID, Events: []events.Event{dispatched(v, q.ID, q.Verb, events.Arguments{ExtendTo: &to, Wanted: &wanted}, q.Goal)}}
 }
 
-func accept(v View) Action {
+func accept(v *View) Action {
 	op, _ := exported(v.env())
 	return Action{Kind: Accept, Operation: op.ID}
 }

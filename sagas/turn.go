@@ -35,6 +35,7 @@ type turn struct {
 	minted Minted
 
 	// What the last decision left:
+	seen    View // what the kernel was asked on
 	try     Try
 	action  Action
 	seat    aggregates.Seat // as it will be
@@ -88,12 +89,15 @@ func (t *turn) decide(s aggregates.Seat) ([]events.Event, error) {
 			break // law 3: a stale epoch never writes, not even what it knows
 		}
 		more := in(t, s)
-		es, s = append(es, more...), s.With(t.meta, more...)
+		es = append(es, more...)
+		s.Suppose(&t.meta, more)
 	}
 	for len(es) < turnEvents {
-		a := Next(t.view(s))
+		t.view(&s)
+		a := Next(&t.seen)
 		more, goOn := t.follow(&a, s, len(es) > 0)
-		es, s = append(es, more...), s.With(t.meta, more...)
+		es = append(es, more...)
+		s.Suppose(&t.meta, more)
 		t.action = a
 		if !goOn {
 			break
@@ -107,9 +111,10 @@ func (t *turn) decide(s aggregates.Seat) ([]events.Event, error) {
 	return es, nil
 }
 
-func (t *turn) view(s aggregates.Seat) View {
-	return View{
-		Seat: s, Goal: t.goal[s.Slot.Goal], Self: t.e.o.Self, Now: t.now,
+// view is what the kernel is asked on.
+func (t *turn) view(s *aggregates.Seat) {
+	t.seen = View{
+		Seat: *s, Goal: t.goal[s.Slot.Goal], Self: t.e.o.Self, Now: t.now,
 		Fresh: t.fresh(), Try: t.try, Minted: t.minted,
 	}
 }

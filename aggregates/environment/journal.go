@@ -112,9 +112,7 @@ func Meaning(e events.Event) (id events.OperationID, on On, ok bool) {
 // Check refuses an event that the journal's table does not allow now
 // (failed-precondition) or of another environment (expired): above all, a dispatch while another operation is open
 // (law 2), and an outcome of one that is not.
-func (s State) Check(e events.Event) error { return s.check(e) }
-
-func (s *State) check(e events.Event) error {
+func (s *State) Check(e events.Event) error {
 	if !s.Concerns(e) {
 		return fault.New(fault.Expired, "%s is about another environment than %s", e.EventType(), s.ID)
 	}

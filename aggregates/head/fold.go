@@ -49,7 +49,7 @@ func MeaningOf(e events.Event) (m Meaning, ok bool) {
 // (failed-precondition), that is of another lifecycle (expired) or brings back
 // one that is over (permission-denied), or that would write a credential's row
 // a second time (conflict).
-func (s State) Check(e events.Event) error {
+func (s *State) Check(e events.Event) error {
 	m, ok := MeaningOf(e)
 	if !ok {
 		return nil

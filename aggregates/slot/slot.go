@@ -89,7 +89,7 @@ func Meaning(e events.Event) (uid events.UID, on On, ok bool) {
 
 // Check refuses an event that the table does not allow now
 // (failed-precondition) or that is of another lifecycle (expired).
-func (s State) Check(e events.Event) error {
+func (s *State) Check(e events.Event) error {
 	uid, on, ok := Meaning(e)
 	if !ok {
 		return nil

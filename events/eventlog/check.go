@@ -10,13 +10,10 @@ import (
 // DetailConflict is the kind of detail that a conflict carries.
 const DetailConflict = "berth.log-conflict"
 
-// Prepare checks a commit against the limits and encodes it. prior is the hash
-// of the boundary's commit at c.Expect; batch is nil outside an atomic publish.
-// Every implementation appends only what Prepare made.
+// Prepare encodes a commit that passed Check, and refuses one that is too
+// large. prior is the hash of the boundary's commit at c.Expect; batch is nil
+// outside an atomic publish. Every implementation appends only what it made.
 func Prepare(c events.Commit, prior events.Hash, batch *events.Batch) ([]byte, events.Hash, error) {
-	if err := Check(c); err != nil {
-		return nil, events.Hash{}, err
-	}
 	body, h, err := events.Encode(c, prior, batch)
 	if err != nil {
 		return nil, events.Hash{}, err

@@ -126,7 +126,7 @@ func (w *world) acts(n int, heir bool) error {
 	if !v.Seat.Slot.Held() {
 		return nil
 	}
-	a := w.r.Next(v)
+	a := w.r.Next(&v)
 	if a.Kind == sagas.Idle && a.Wake.IsZero() && !v.Try.InFlight {
 		return w.broken("deadlock", "nothing is done and nothing is waited for (%s)", a.Step)
 	}

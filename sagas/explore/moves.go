@@ -190,7 +190,7 @@ func (m *mover) act(n int, heir bool) {
 	}
 	v := m.w.view(n, heir)
 	m.wait(n, heir)
-	a := m.w.r.Next(v)
+	a := m.w.r.Next(&v)
 	if a.Step != "" {
 		m.w.r.steps[a.Step] = true
 	}

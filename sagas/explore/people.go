@@ -165,7 +165,7 @@ func (w *world) probes() error {
 	broken := s.Apply(events.Record{Sequence: s.Sequence + 1, Boundary: s.Boundary(), Broken: fmt.Errorf("unknown type")})
 	v := w.view(n, false)
 	v.Seat = broken
-	if a := w.r.Next(v); a.Kind != sagas.Idle {
+	if a := w.r.Next(&v); a.Kind != sagas.Idle {
 		return w.broken("law 4", "%s is done on a boundary that can't be read", a.Step)
 	}
 	if _, err := broken.Retire(s.Slot.UID, "retired", 0); err == nil {

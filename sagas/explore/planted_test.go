@@ -18,9 +18,9 @@ import (
 )
 
 // next is the product with another kernel.
-func next(f func(v sagas.View, a sagas.Action) sagas.Action) Core {
+func next(f func(v *sagas.View, a sagas.Action) sagas.Action) Core {
 	c := Product()
-	c.Next = func(v sagas.View) sagas.Action { return f(v, sagas.Next(v)) }
+	c.Next = func(v *sagas.View) sagas.Action { return f(v, sagas.Next(v)) }
 	return c
 }
 
@@ -32,8 +32,8 @@ func with(change func(*Core)) Core {
 }
 
 // on changes what one step does.
-func on(step string, f func(sagas.View, sagas.Action) sagas.Action) Core {
-	return next(func(v sagas.View, a sagas.Action) sagas.Action {
+func on(step string, f func(*sagas.View, sagas.Action) sagas.Action) Core {
+	return next(func(v *sagas.View, a sagas.Action) sagas.Action {
 		if a.Step == step {
 			return f(v, a)
 		}
@@ -43,7 +43,7 @@ func on(step string, f func(sagas.View, sagas.Action) sagas.Action) Core {
 
 // never has steps do nothing.
 func never(steps ...string) Core {
-	return next(func(v sagas.View, a sagas.Action) sagas.Action {
+	return next(func(v *sagas.View, a sagas.Action) sagas.Action {
 		if slices.Contains(steps, a.Step) {
 			return sagas.Action{Kind: sagas.Idle, Step: a.Step}
 		}
@@ -54,7 +54,7 @@ func never(steps ...string) Core {
 // skip has the kernel answer as if a step did not exist.
 func skip(step string) Core {
 	return with(func(c *Core) {
-		c.Next = func(v sagas.View) sagas.Action {
+		c.Next = func(v *sagas.View) sagas.Action {
 			steps := sagas.Steps
 			defer func() { sagas.Steps = steps }()
 			sagas.Steps = slices.DeleteFunc(slices.Clone(steps), func(s sagas.Step) bool { return s.Name == step })
@@ -70,7 +70,7 @@ func without(es []events.Event, types ...string) []events.Event {
 }
 
 // intent is an action that dispatches verb.
-func intent(v sagas.View, verb events.Verb, args events.Arguments) sagas.Action {
+func intent(v *sagas.View, verb events.Verb, args events.Arguments) sagas.Action {
 	return sagas.Action{Kind: sagas.Dispatch, Step: "planted", Events: []events.Event{
 		events.OperationDispatched{Environment: v.Seat.Environment.ID, Operation: v.Fresh, Verb: verb, Arguments: args}}}
 }
@@ -86,18 +86,18 @@ var planted = []struct {
 	core      Core
 	budget    Budget
 }{
-	{"law 1", "a call is made without its intent", on("reserve", func(v sagas.View, a sagas.Action) sagas.Action {
+	{"law 1", "a call is made without its intent", on("reserve", func(v *sagas.View, a sagas.Action) sagas.Action {
 		a.Events = []events.Event{events.TargetChanged{Environment: v.Seat.Environment.ID, Target: events.TargetRunning}}
 		return a
 	}), Budget{}},
-	{"law 2", "another mutation goes out while one is uncertain", on("reconcile", func(v sagas.View, a sagas.Action) sagas.Action {
+	{"law 2", "another mutation goes out while one is uncertain", on("reconcile", func(v *sagas.View, a sagas.Action) sagas.Action {
 		return intent(v, v.Seat.Environment.Operation.Verb, events.Arguments{})
 	}), Budget{Faults: 1}},
-	{"law 2", "the name is freed before the proof", on("destroy", func(v sagas.View, a sagas.Action) sagas.Action {
+	{"law 2", "the name is freed before the proof", on("destroy", func(v *sagas.View, a sagas.Action) sagas.Action {
 		es, _ := v.Seat.Head.CompleteRetirement(aggregates.RetirementID(v.Seat.Slot.UID))
 		return add(append(es, events.SlotRetired{UID: v.Seat.Slot.UID})...)
 	}), Budget{}},
-	{"law 2, E9", "what was reserved is reserved again", on("provision", func(v sagas.View, a sagas.Action) sagas.Action {
+	{"law 2, E9", "what was reserved is reserved again", on("provision", func(v *sagas.View, a sagas.Action) sagas.Action {
 		return intent(v, events.VerbReserve, events.Arguments{})
 	}), Budget{}},
 	{"law 2, H13", "what a list does not show is taken as never made", with(func(c *Core) {
@@ -118,20 +118,25 @@ var planted = []struct {
 		}
 	}), Budget{Faults: 1}},
 	{"law 3", "the log takes what was decided on an old view", with(func(c *Core) { c.Takes = func(uint64, uint64) bool { return true } }), Budget{Crashes: 1}},
-	{"law 3", "an epoch does not take a seat before it acts", next(func(v sagas.View, a sagas.Action) sagas.Action {
+	{"law 3", "an epoch does not take a seat before it acts", next(func(v *sagas.View, a sagas.Action) sagas.Action {
 		a.Events = without(a.Events, "taken-over")
 		return a
 	}), Budget{Crashes: 1}},
 	{"law 3", "an epoch that is over goes on", with(func(c *Core) {
-		c.Next = func(v sagas.View) sagas.Action {
+		c.Next = func(v *sagas.View) sagas.Action {
+			mine := *v
 			if v.Seat.Slot.Held() {
-				v.Seat.Slot.Holder, v.Seat.Slot.Epoch = v.Self.Instance, min(v.Seat.Slot.Epoch, v.Self.Epoch)
+				mine.Seat.Slot.Holder, mine.Seat.Slot.Epoch = v.Self.Instance, min(v.Seat.Slot.Epoch, v.Self.Epoch)
 			}
-			return sagas.Next(v)
+			return sagas.Next(&mine)
 		}
 	}), Budget{Crashes: 1}},
 	{"law 4", "a boundary that can't be read is acted on", with(func(c *Core) {
-		c.Next = func(v sagas.View) sagas.Action { v.Seat.Quarantine = nil; return sagas.Next(v) }
+		c.Next = func(v *sagas.View) sagas.Action {
+			readable := *v
+			readable.Seat.Quarantine = nil
+			return sagas.Next(&readable)
+		}
 	}), Budget{}},
 	{"law 5", "a refusal does not say what was executed", with(func(c *Core) {
 		c.Plan = func(s aggregates.Seat, p events.OperationPlanned, now time.Time) ([]events.Event, error) {
@@ -142,7 +147,7 @@ var planted = []struct {
 			return es, nil
 		}
 	}), Budget{Commands: 1}},
-	{"2.5", "the barrier is forgotten", on("expire", func(v sagas.View, a sagas.Action) sagas.Action {
+	{"2.5", "the barrier is forgotten", on("expire", func(v *sagas.View, a sagas.Action) sagas.Action {
 		a.Events = without(a.Events, "gate-frozen", "head-retiring", "gate.", "head.")
 		return a
 	}), Budget{}},
@@ -162,7 +167,7 @@ var planted = []struct {
 			return sagas.NextGoal(g, s, b, now)
 		}
 	}), Budget{}},
-	{"R7, R8", "a refused probe does not end the life", on("fail", func(v sagas.View, a sagas.Action) sagas.Action {
+	{"R7, R8", "a refused probe does not end the life", on("fail", func(v *sagas.View, a sagas.Action) sagas.Action {
 		return intent(v, events.VerbReserve, events.Arguments{})
 	}), Budget{Faults: 1}},
 	{"R9, R89", "a verb goes to a provider that can't", with(func(c *Core) {
@@ -172,7 +177,7 @@ var planted = []struct {
 		}
 	}), Budget{Commands: 1, Poor: true}},
 	{"R26", "a lifetime that is over ends nothing", skip("expire"), Budget{}},
-	{"R28", "an extension is asked for at once", on("extend", func(v sagas.View, a sagas.Action) sagas.Action {
+	{"R28", "an extension is asked for at once", on("extend", func(v *sagas.View, a sagas.Action) sagas.Action {
 		q := v.Seat.Environment.Queue[0]
 		return sagas.Action{Kind: sagas.Dispatch, Step: a.Step, Events: []events.Event{events.OperationDispatched{
 			Environment: v.Seat.Environment.ID, Operation: q.ID, Verb: q.Verb, Arguments: events.Arguments{ExtendTo: q.Arguments.ExtendTo, Wanted: q.Arguments.ExtendTo}}}}
@@ -194,14 +199,14 @@ var planted = []struct {
 		}
 	}), Budget{Faults: 1}},
 	{"R37", "any file is accepted", with(func(c *Core) { c.Accepts = func(bool) bool { return true } }), Budget{Commands: 1, Faults: 1}},
-	{"R52", "a credential is made before the reservation", on("reserve", func(v sagas.View, a sagas.Action) sagas.Action {
+	{"R52", "a credential is made before the reservation", on("reserve", func(v *sagas.View, a sagas.Action) sagas.Action {
 		if len(v.Seat.Head.Ledger) > 0 {
 			return a
 		}
 		open, _ := v.Seat.Head.Open(v.Seat.Head.Gate.Operation)
 		return add(append(open, events.CredentialMinted{UID: v.Seat.Head.UID, Credential: "c", Holder: "U", Generation: 1})...)
 	}), Budget{}},
-	{"R56", "the guest is built without its credential", on("provision", func(v sagas.View, a sagas.Action) sagas.Action {
+	{"R56", "the guest is built without its credential", on("provision", func(v *sagas.View, a sagas.Action) sagas.Action {
 		a.Events = without(a.Events, "minted")
 		return a
 	}), Budget{}},
@@ -228,7 +233,7 @@ var planted = []struct {
 			return sagas.Observed(s, f)
 		}
 	}), Budget{Changes: 1}},
-	{"R92", "a reference is bound that nobody answered", on("reserve", func(v sagas.View, a sagas.Action) sagas.Action {
+	{"R92", "a reference is bound that nobody answered", on("reserve", func(v *sagas.View, a sagas.Action) sagas.Action {
 		return add(events.EnvironmentObserved{Environment: v.Seat.Environment.ID, Facts: events.Facts{Ref: "ref-1", State: events.StateReserved}})
 	}), Budget{}},
 	{"H11", "a goal leads the fact", with(func(c *Core) {
@@ -239,11 +244,11 @@ var planted = []struct {
 			return sagas.NextGoal(g, s, b, now)
 		}
 	}), Budget{}},
-	{"H12", "something else is asked about than what is uncertain", on("reconcile", func(v sagas.View, a sagas.Action) sagas.Action {
+	{"H12", "something else is asked about than what is uncertain", on("reconcile", func(v *sagas.View, a sagas.Action) sagas.Action {
 		a.Operation = v.Fresh
 		return a
 	}), Budget{Faults: 1}},
-	{"H16", "destroy goes out before the stop", on("stop", func(v sagas.View, a sagas.Action) sagas.Action {
+	{"H16", "destroy goes out before the stop", on("stop", func(v *sagas.View, a sagas.Action) sagas.Action {
 		return intent(v, events.VerbDestroy, events.Arguments{})
 	}), Budget{}},
 	{"H16", "destroy goes out before the credentials are revoked", skip("revoke"), Budget{}},
@@ -263,12 +268,12 @@ var planted = []struct {
 			return []events.Event{events.SlotClaimed{UID: l.UID}}, nil
 		}
 	}), Budget{}},
-	{"scenario 31", "an extension is asked for a life that is longer already", on("extend", func(v sagas.View, a sagas.Action) sagas.Action {
+	{"scenario 31", "an extension is asked for a life that is longer already", on("extend", func(v *sagas.View, a sagas.Action) sagas.Action {
 		q, to := v.Seat.Environment.Queue[0], v.Seat.Environment.ExpiresAt.Add(-time.Minute)
 		return sagas.Action{Kind: sagas.Dispatch, Step: a.Step, Events: []events.Event{events.OperationDispatched{
 			Environment: v.Seat.Environment.ID, Operation: q.ID, Verb: q.Verb, Arguments: events.Arguments{ExtendTo: &to, Wanted: q.Arguments.ExtendTo}}}}
 	}), Budget{Commands: 1}},
-	{"decision 13", "what was written off is forgotten", next(func(v sagas.View, a sagas.Action) sagas.Action {
+	{"decision 13", "what was written off is forgotten", next(func(v *sagas.View, a sagas.Action) sagas.Action {
 		if op := v.Seat.Environment.Operation; v.Seat.Environment.Target == events.TargetRetired && op != nil && a.Kind == sagas.Reconcile {
 			return add(events.EnvironmentObserved{Environment: v.Seat.Environment.ID, Facts: events.Facts{State: events.StateAbsent}})
 		}
@@ -296,7 +301,7 @@ var planted = []struct {
 	{"deadlock", "nobody asks what became of it", never("reconcile", "exclude"), Budget{Faults: 1}},
 	{"deadlock", "nobody gives up waiting after a crash", never("lose"), Budget{Crashes: 1}},
 	{"livelock", "a stop is asked for again and again", with(func(c *Core) {
-		c.Next = func(v sagas.View) sagas.Action {
+		c.Next = func(v *sagas.View) sagas.Action {
 			if a := sagas.Next(v); a.Step != "destroy" {
 				return a
 			}

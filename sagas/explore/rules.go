@@ -12,7 +12,7 @@ import (
 
 // Core is the part of the product that is explored. A test puts a defect in.
 type Core struct {
-	Next     func(sagas.View) sagas.Action
+	Next     func(*sagas.View) sagas.Action
 	NextGoal func(goal.State, aggregates.Seat, events.Boundary, time.Time) []events.Event
 	Outcome  func(aggregates.Seat, events.OperationID, providers.Outcome, events.OperationID) []events.Event
 	Found    func(aggregates.Seat, events.OperationID, providers.Finding, events.OperationID) []events.Event

@@ -77,7 +77,7 @@ func (m *mover) sleeper() {
 	}
 	v := m.w.view(n, false)
 	v.Seat, v.Self, v.Try, v.Minted, v.Now = *z.seen, z.self, z.try, z.mint, moments[z.clock]
-	a := m.w.r.Next(v)
+	a := m.w.r.Next(&v)
 	switch appends := a.Kind == sagas.Append || a.Kind == sagas.Dispatch; {
 	case !appends && m.w.stale():
 		m.try("the stalled manager wakes up and finds the seat moved", func(w *world) error { return w.fenced(errMoved) })
@@ -112,7 +112,7 @@ func (w *world) fenced(err error) error {
 	s := *w.seat
 	if lost := s.Slot.Holder != z.self.Instance || s.Slot.Epoch > z.self.Epoch; lost && s.Slot.Phase != slot.Retired {
 		v := sagas.View{Seat: s, Self: z.self, Now: w.now(), Fresh: w.fresh(), Try: z.try}
-		if a := w.r.Next(v); a.Kind != sagas.Idle {
+		if a := w.r.Next(&v); a.Kind != sagas.Idle {
 			return w.broken("law 3", "epoch %d acts (%s) on a seat of epoch %d", z.self.Epoch, a.Step, s.Slot.Epoch)
 		}
 		w.r.checks["law 3"]++

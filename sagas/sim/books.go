@@ -8,7 +8,6 @@ import (
 	"berth/aggregates/head"
 	"berth/aggregates/slot"
 	"berth/events"
-	"berth/providers/drill"
 	"berth/sagas"
 )
 
@@ -72,7 +71,7 @@ func (b *books) meant(g goal.State) seatState {
 }
 
 // take is every record, in the order of the log.
-func (b *books) take(r events.Record) {
+func (b *books) take(r *events.Record) {
 	at := r.Boundary
 	if b.last[at] == 0 {
 		b.order = append(b.order, at)
@@ -94,7 +93,7 @@ func (b *books) take(r events.Record) {
 	case events.KindSeat:
 		b.takeSeat(r)
 	case events.KindEnvironment:
-		next := sagas.Inherited(b.seat(at), r)
+		next := sagas.Inherited(b.seat(at), *r)
 		b.seats[at] = &next
 		for _, e := range r.Events {
 			b.fact(nil, e)
@@ -102,7 +101,7 @@ func (b *books) take(r events.Record) {
 	}
 }
 
-func (b *books) takeGoal(r events.Record) {
+func (b *books) takeGoal(r *events.Record) {
 	g := b.goals[r.Boundary]
 	if g == nil {
 		g = &goal.State{}
@@ -123,17 +122,17 @@ func (b *books) takeGoal(r events.Record) {
 	}
 }
 
-func (b *books) takeSeat(r events.Record) {
-	was := b.seat(r.Boundary)
-	if err := was.Check(r.Meta, r.Events...); err != nil {
+func (b *books) takeSeat(r *events.Record) {
+	seat := b.seat(r.Boundary)
+	w, was := r.Meta.Writer, seat.Slot
+	if err := seat.Audit(r); err != nil {
 		b.s.broke("%s: the tables refuse what was appended: %v", r.Boundary, err)
 		return
 	}
-	w := r.Meta.Writer
-	if was.Slot.Held() && was.Slot.Holder == w.Instance && was.Slot.Epoch > w.Epoch {
-		b.s.broke("law 3: epoch %d of %.1s appends to %s after epoch %d did", w.Epoch, w.Instance, r.Boundary, was.Slot.Epoch)
+	if was.Held() && was.Holder == w.Instance && was.Epoch > w.Epoch {
+		b.s.broke("law 3: epoch %d of %.1s appends to %s after epoch %d did", w.Epoch, w.Instance, r.Boundary, was.Epoch)
 	}
-	now := b.apply(was, r)
+	now := b.keep(r.Boundary, &seat)
 	for _, e := range r.Events {
 		if e, ok := e.(events.SlotClaimed); ok {
 			b.claimed(r.Boundary, e)
@@ -152,16 +151,15 @@ func (b *books) takeSeat(r events.Record) {
 	}
 }
 
-// apply folds a record of a seat. A seat is a place of its own for each of the
-// name's lifecycles, so that what a life came to stays as it left it.
-func (b *books) apply(was seatState, r events.Record) *seatState {
-	now := was.Apply(r)
-	place := b.seats[r.Boundary]
+// keep takes down a seat. There is a place of its own for each of the name's
+// lifecycles, so that what a life came to stays as it left it.
+func (b *books) keep(at events.Boundary, now *seatState) *seatState {
+	place := b.seats[at]
 	if place == nil || place.Slot.UID != now.Slot.UID {
 		place = new(seatState)
-		b.seats[r.Boundary] = place
+		b.seats[at] = place
 	}
-	*place = now
+	*place = *now
 	return place
 }
 
@@ -212,7 +210,7 @@ func (b *books) accepted(e events.FileAccepted) {
 	if off := b.seats[events.EnvironmentBoundary(e.Environment)]; !ok && off != nil {
 		op, ok = off.Environment.Find(e.Operation) // it was written off while the export was open
 	}
-	b.content = drill.AppendContent(b.content[:0], e.Environment, op.Arguments.CheckpointID)
+	b.content = b.s.machine.AppendContent(b.content[:0], e.Environment, op.Arguments.CheckpointID)
 	truth := sum(b.content)
 	if !ok || b.files[e.Operation] != truth || truth.sha != e.File.SHA256 || truth.size > op.Arguments.MaxBytes {
 		b.s.broke("R37: the accepted file of %s is not what was exported", e.Operation)

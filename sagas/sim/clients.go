@@ -113,7 +113,7 @@ func (m *manager) accepts(b events.Boundary, e events.GoalAccepted) (goal.State,
 // begins accepts a new goal; false if nothing came of that.
 func (m *manager) begins(e events.GoalAccepted) (events.Boundary, goal.State, bool) {
 	b := m.s.newGoal()
-	e.Fingerprint, e.Request, e.Holder = "f", json.RawMessage("1"), m.host.id
+	e.Fingerprint, e.Request, e.Holder = "f", json.RawMessage("{}"), m.host.id
 	g, r, err := m.accepts(b, e)
 	if m.s.books.goals[b] != nil {
 		m.s.clients.goals = append(m.s.clients.goals, b)

@@ -125,7 +125,7 @@ func (s *sim) stored(rs []events.Record) error {
 		r := &rs[i]
 		s.result.Records++
 		s.fingerprint(r.Hash[:], int64(r.Sequence))
-		s.books.take(*r)
+		s.books.take(r)
 		for _, m := range s.all {
 			if !m.dead && (m.concerns(r) || s.rng.IntN(4) == 0) {
 				s.deliver(m, r)
@@ -145,7 +145,7 @@ func (s *sim) stored(rs []events.Record) error {
 
 // deliver gives a record of the follow, some of them again, also much later.
 func (s *sim) deliver(m *manager, r *events.Record) {
-	hear := func() { m.alive(func() { m.hear(*r) }) }
+	hear := func() { m.alive(func() { m.hear(r) }) }
 	s.after(s.upTo(20*time.Millisecond), hear)
 	if s.chance(40) {
 		s.after(s.upTo(10*time.Minute), hear)

@@ -120,7 +120,7 @@ func (m *manager) entry(b events.Boundary) *entry {
 }
 
 // hear is the follow, as the engine's Absorb.
-func (m *manager) hear(r events.Record) {
+func (m *manager) hear(r *events.Record) {
 	m.shelf.Absorb(r)
 	switch b := r.Boundary; b.Kind() {
 	case events.KindSeat, events.KindEnvironment:
@@ -128,12 +128,12 @@ func (m *manager) hear(r events.Record) {
 		if e != nil && r.Sequence <= e.decided {
 			return
 		}
-		if e != nil || m.mine(&r) {
+		if e != nil || m.mine(r) {
 			m.step(m.entry(b))
 		}
 		m.touch(b)
 	case events.KindGoal:
-		if g := m.goals[b]; g != nil && r.Sequence > g.decided || g == nil && m.mine(&r) {
+		if g := m.goals[b]; g != nil && r.Sequence > g.decided || g == nil && m.mine(r) {
 			m.stepGoal(b)
 		}
 	}

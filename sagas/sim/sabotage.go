@@ -12,7 +12,7 @@ import (
 
 // Kernel is the product's decisions as values, so that a test can break one.
 type Kernel struct {
-	Next     func(sagas.View) sagas.Action
+	Next     func(*sagas.View) sagas.Action
 	Outcome  func(aggregates.Seat, events.OperationID, providers.Outcome, events.OperationID) []events.Event
 	Found    func(aggregates.Seat, events.OperationID, providers.Finding, events.OperationID) []events.Event
 	Observed func(aggregates.Seat, events.Facts) []events.Event

@@ -70,13 +70,13 @@ func TestSabotageIsCaught(t *testing.T) {
 	}
 }
 
-func unfenced(v sagas.View) sagas.Action {
+func unfenced(v *sagas.View) sagas.Action {
 	a := sagas.Next(v)
 	a.Events = slices.DeleteFunc(slices.Clone(a.Events), func(e events.Event) bool { _, ok := e.(events.SlotTakenOver); return ok })
 	return a
 }
 
-func freesEarly(v sagas.View) sagas.Action {
+func freesEarly(v *sagas.View) sagas.Action {
 	a := sagas.Next(v)
 	if a.Step == "destroy" {
 		return sagas.Action{Kind: sagas.Append, Events: []events.Event{events.SlotRetired{UID: v.Seat.Slot.UID}}}
@@ -84,7 +84,7 @@ func freesEarly(v sagas.View) sagas.Action {
 	return a
 }
 
-func declaresImpossible(v sagas.View) sagas.Action {
+func declaresImpossible(v *sagas.View) sagas.Action {
 	if op := v.Seat.Environment.Operation; op != nil && op.Phase == environment.Uncertain && sagas.Next(v).Kind == sagas.Reconcile {
 		return sagas.Action{Kind: sagas.Append, Events: []events.Event{events.OperationExcluded{Environment: v.Seat.Environment.ID, Operation: op.ID, Evidence: "none"}}}
 	}
@@ -119,38 +119,40 @@ func takesRefusalForSuccess(s aggregates.Seat, id events.OperationID, out provid
 	return sagas.Outcome(s, id, out, fresh)
 }
 
-func usesIDAgain(v sagas.View) sagas.Action {
+func usesIDAgain(v *sagas.View) sagas.Action {
 	if last, ok := v.Seat.Environment.Last(); ok {
-		v.Fresh = last.ID
+		again := *v
+		again.Fresh = last.ID
+		return sagas.Next(&again)
 	}
 	return sagas.Next(v)
 }
 
-func without(step string, v sagas.View) sagas.Action {
+func without(step string, v *sagas.View) sagas.Action {
 	if a := sagas.Next(v); a.Step != step {
 		return a
 	}
 	return sagas.Action{Kind: sagas.Idle}
 }
 
-func neverDestroys(v sagas.View) sagas.Action    { return without("destroy", v) }
-func keepsCredentials(v sagas.View) sagas.Action { return without("revoke", v) }
+func neverDestroys(v *sagas.View) sagas.Action    { return without("destroy", v) }
+func keepsCredentials(v *sagas.View) sagas.Action { return without("revoke", v) }
 
-func forgetsWrittenOff(v sagas.View) sagas.Action {
+func forgetsWrittenOff(v *sagas.View) sagas.Action {
 	if v.Seat.Sequence != 0 && v.Seat.Slot.Phase == slot.Terminalizing && v.Seat.Slot.ClaimedAt.IsZero() {
 		return sagas.Action{Kind: sagas.Idle}
 	}
 	return sagas.Next(v)
 }
 
-func neverAsks(v sagas.View) sagas.Action {
+func neverAsks(v *sagas.View) sagas.Action {
 	if a := sagas.Next(v); a.Kind != sagas.Reconcile && a.Kind != sagas.Exclude {
 		return a
 	}
 	return sagas.Action{Kind: sagas.Idle}
 }
 
-func neverRests(v sagas.View) sagas.Action {
+func neverRests(v *sagas.View) sagas.Action {
 	if a := sagas.Next(v); a.Step != "rest" {
 		return a
 	}

@@ -22,6 +22,8 @@ const (
 	chaos    = 90 * time.Minute // in which things go wrong
 	calm     = 72 * time.Hour   // in which they must come to rest
 	maxSteps = 60_000
+
+	smallState = 1 << 10 // bytes of a captured state, at least; what is in them takes no part in any law
 )
 
 var (
@@ -92,6 +94,7 @@ func RunWith(seed uint64, o Options) (Result, error) {
 	s.result.Seed = seed
 	s.ids = ids.Seeded(seed, func() time.Time { return s.now })
 	s.machine = drill.NewMachine(s.script())
+	s.machine.KeepSmall(smallState)
 	s.books = newBooks(s)
 	s.readers = newReaders(s)
 	s.log.SetHooks(memory.Hooks{Before: s.before, After: s.stored})

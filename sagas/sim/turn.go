@@ -27,6 +27,7 @@ type turn struct {
 	minted sagas.Minted
 	over   bool // the epoch is over
 
+	seen   sagas.View // what the kernel was asked on
 	try    sagas.Try
 	action sagas.Action
 	seat   seatState
@@ -78,16 +79,19 @@ func (t *turn) decide(s seatState) ([]events.Event, error) {
 			break // law 3: a stale epoch never writes, not even what it knows
 		}
 		more := in(t, s)
-		es, s = append(es, more...), s.With(t.meta, more...)
+		es = append(es, more...)
+		s.Suppose(&t.meta, more)
 	}
 	for rounds := 0; len(es) < turnEvents; rounds++ {
 		if rounds > 64 {
 			t.m.s.broke("%s: the kernel does not come to rest", t.e.at)
 			return nil, errFell
 		}
-		a := t.m.s.k.Next(t.view(s))
+		t.view(&s)
+		a := t.m.s.k.Next(&t.seen)
 		more, goOn := t.follow(&a, s, len(es) > 0)
-		es, s = append(es, more...), s.With(t.meta, more...)
+		es = append(es, more...)
+		s.Suppose(&t.meta, more)
 		t.action = a
 		if !goOn {
 			break
@@ -102,13 +106,13 @@ func (t *turn) lost(s seatState) bool {
 	return s.Slot.Held() && (s.Slot.Holder != t.m.host.id || s.Slot.Epoch > t.m.epoch)
 }
 
-func (t *turn) view(s seatState) sagas.View {
-	v := sagas.View{Seat: s, Self: t.m.writer(), Now: t.now, Fresh: t.m.fresh(), Try: t.try, Minted: t.minted}
+func (t *turn) view(s *seatState) {
+	v := &t.seen
+	*v = sagas.View{Seat: *s, Self: t.m.writer(), Now: t.now, Fresh: t.m.fresh(), Try: t.try, Minted: t.minted}
 	v.Try.InFlight = t.e.inFlight
 	if g := t.m.goals[s.Slot.Goal]; g != nil {
 		v.Goal = g.state
 	}
-	return v
 }
 
 // follow takes one action as far as the commit goes, as the engine's turn.

@@ -16,10 +16,17 @@ type Log struct {
 	mu         sync.Mutex
 	records    []*events.Record // never changed once they are stored
 	bodies     [][]byte
-	boundaries map[events.Boundary][]int // indexes into records
-	grown      chan struct{}             // closed at the next append; nil if nobody waits for it
+	boundaries map[events.Boundary]*line
+	grown      chan struct{} // closed at the next append; nil if nobody waits for it
 	full       bool
 	hooks      Hooks
+}
+
+// line is one boundary's records: indexes into Log.records, oldest first.
+type line struct {
+	at     []int
+	loaded []events.Record // the first of them in a row, as far as they were asked for
+	odd    bool            // a reader may have to be told something that is not in a record
 }
 
 // Hooks are called by Commit and CommitAll, with the lock not held, for the
@@ -34,7 +41,7 @@ type Hooks struct {
 
 // New is an empty log.
 func New() *Log {
-	return &Log{boundaries: map[events.Boundary][]int{}}
+	return &Log{boundaries: map[events.Boundary]*line{}}
 }
 
 // SetHooks replaces the hooks.
@@ -59,8 +66,8 @@ func (l *Log) Crash() *Log {
 	defer l.mu.Unlock()
 	n := New()
 	n.records, n.bodies = slices.Clone(l.records), slices.Clone(l.bodies)
-	for b, is := range l.boundaries {
-		n.boundaries[b] = slices.Clone(is)
+	for b, of := range l.boundaries {
+		n.boundaries[b] = &line{at: slices.Clone(of.at), odd: of.odd}
 	}
 	return n
 }
@@ -70,7 +77,8 @@ func (l *Log) Crash() *Log {
 func (l *Log) AppendRaw(b events.Boundary, body []byte) uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.append(b, slices.Clone(body)).Sequence
+	body = slices.Clone(body)
+	return l.append(events.ParseRecord(b, uint64(len(l.records))+1, body), body).Sequence
 }
 
 // Body is the stored bytes of one record, nil if there is none. They are the
@@ -134,24 +142,24 @@ func (l *Log) store(cs []events.Commit) ([]events.Record, error) {
 	if rs, ok := l.already(cs); ok {
 		return rs, nil
 	}
-	bodies := make([][]byte, len(cs))
+	bodies, hashes := make([][]byte, len(cs)), make([]events.Hash, len(cs))
 	for i := range cs {
 		c, last := cs[i], l.last(cs[i].Boundary)
 		if last.Sequence != c.Expect {
 			return nil, eventlog.Conflict(c.Boundary, c.Expect, last.Sequence)
 		}
-		body, _, err := eventlog.Prepare(c, last.Hash, eventlog.BatchOf(cs, i))
+		body, h, err := eventlog.Prepare(c, last.Hash, eventlog.BatchOf(cs, i))
 		if err != nil {
 			return nil, err
 		}
-		bodies[i] = body
+		bodies[i], hashes[i] = body, h
 	}
 	if l.full {
 		return nil, eventlog.Full(cs[0].Boundary)
 	}
 	rs := make([]events.Record, len(cs))
 	for i, c := range cs {
-		rs[i] = l.append(c.Boundary, bodies[i])
+		rs[i] = l.append(events.Reread(c.Boundary, uint64(len(l.records))+1, bodies[i], hashes[i]), bodies[i])
 	}
 	return rs, nil
 }
@@ -173,16 +181,23 @@ func (l *Log) already(cs []events.Commit) ([]events.Record, bool) {
 
 // last is the boundary's last record, one without a sequence if there is none.
 func (l *Log) last(b events.Boundary) *events.Record {
-	is := l.boundaries[b]
-	if len(is) == 0 {
+	of := l.boundaries[b]
+	if of == nil {
 		return &events.Record{}
 	}
-	return l.records[is[len(is)-1]]
+	return l.records[of.at[len(of.at)-1]]
 }
 
-func (l *Log) append(b events.Boundary, body []byte) events.Record {
-	r := events.ParseRecord(b, uint64(len(l.records))+1, body)
-	l.boundaries[b] = append(l.boundaries[b], len(l.records))
+func (l *Log) append(r events.Record, body []byte) events.Record {
+	of := l.boundaries[r.Boundary]
+	if of == nil {
+		of = &line{}
+		l.boundaries[r.Boundary] = of
+	} else if p := l.last(r.Boundary); r.Previous != p.Sequence || r.Prior != p.Hash {
+		of.odd = true // it does not follow from the one before it
+	}
+	of.odd = of.odd || r.Batch != nil // it may be torn
+	of.at = append(of.at, len(l.records))
 	l.records = append(l.records, &r)
 	l.bodies = append(l.bodies, body)
 	if l.grown != nil {

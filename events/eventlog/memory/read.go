@@ -2,6 +2,7 @@ package memory
 
 import (
 	"context"
+	"slices"
 	"sort"
 
 	"berth/events"
@@ -15,17 +16,29 @@ func (l *Log) Load(ctx context.Context, b events.Boundary, after uint64) ([]even
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	is := l.boundaries[b]
-	if len(is) == 0 || l.records[is[len(is)-1]].Sequence <= after {
+	of := l.boundaries[b]
+	if of == nil || l.last(b).Sequence <= after {
 		return nil, nil
 	}
-	from := sort.Search(len(is), func(i int) bool { return l.records[is[i]].Sequence > after })
-	out := make([]events.Record, 0, len(is)-from)
-	for _, i := range is[from:] {
+	from := sort.Search(len(of.at), func(i int) bool { return l.records[of.at[i]].Sequence > after })
+	if !of.odd {
+		return of.from(from, l.records), nil
+	}
+	out := make([]events.Record, 0, len(of.at)-from)
+	for _, i := range of.at[from:] {
 		out = append(out, seen(l.records, i))
 	}
 	eventlog.CheckChain(out)
 	return out, nil
+}
+
+// from is the line from that record on, which readers share: whoever appends to
+// what he was given gets his own.
+func (of *line) from(first int, records []*events.Record) []events.Record {
+	for _, i := range of.at[len(of.loaded):] {
+		of.loaded = append(of.loaded, *records[i])
+	}
+	return slices.Clip(of.loaded[first:])
 }
 
 // Follow implements eventlog.Log.

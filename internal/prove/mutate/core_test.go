@@ -50,7 +50,7 @@ var core = []mutant{
 		`if s.Fingerprint != e.Fingerprint {`, `if false {`, "./aggregates", ""},
 	{"fold on after a record that can't be read (law 4)", "aggregates/seat.go",
 		`if s.Quarantine != nil {
-		return
+		return false
 	}`, ``, "./aggregates", ""},
 	{"fold a part of an atomic publish (decision 3)", "aggregates/seat.go",
 		`if r.Torn {`, `if false {`, "./aggregates", ""},
