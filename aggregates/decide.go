@@ -25,8 +25,14 @@ type Claim struct {
 
 // Claim takes the name for a fresh lifecycle. A name that is held is refused
 // with what holds it.
-func (s Seat) Claim(c Claim) ([]events.Event, error) {
+func (s Seat) Claim(c Claim) ([]events.Event, error) { return s.claim(c, "") }
+
+// claim is Claim by the intent that may hold the name, if one does (D17).
+func (s Seat) claim(c Claim, by events.GoalID) ([]events.Event, error) {
 	if err := s.readable(); err != nil {
+		return nil, err
+	}
+	if err := s.unheld(by); err != nil {
 		return nil, err
 	}
 	if c.UID == "" || c.Environment == "" || c.Environment == s.Environment.ID && c.UID != s.Slot.UID {
@@ -122,6 +128,7 @@ func (s Seat) Release() ([]events.Event, error) {
 		return nil, err
 	}
 	es = append(es, events.SlotRetired{UID: s.Slot.UID})
+	es = append(es, s.finished()...)
 	return es, s.Check(events.Meta{}, es...)
 }
 
@@ -177,7 +184,7 @@ func (s Seat) WriteOff(by events.Caller, reason string) (seat, inherited []event
 		return nil, nil, fault.New(fault.FailedPrecondition, "%s is %s: only an environment whose operation is uncertain can be written off", s.Alias, s.Status()).
 			WithHint("`berth retire %s` ends one that can be reached", s.Alias)
 	}
-	seat = []events.Event{events.EnvironmentWrittenOff{Environment: env.ID, UID: env.UID, By: by, Reason: reason}}
+	seat = append([]events.Event{events.EnvironmentWrittenOff{Environment: env.ID, UID: env.UID, By: by, Reason: reason}}, s.writtenOff(by, reason)...)
 	inherited = []events.Event{events.EnvironmentInherited{
 		Environment: env.ID, From: s.Boundary(), UID: env.UID, Holder: s.Slot.Holder, Plan: env.Plan, Ref: env.Ref,
 		Open: events.OperationDispatched{Environment: env.ID, Operation: op.ID, Verb: op.Verb, Arguments: op.Arguments, Deadline: op.Deadline},

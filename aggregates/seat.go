@@ -11,6 +11,7 @@ package aggregates
 import (
 	"berth/aggregates/environment"
 	"berth/aggregates/head"
+	"berth/aggregates/intent"
 	"berth/aggregates/slot"
 	"berth/events"
 	"berth/events/fault"
@@ -26,6 +27,9 @@ type Seat struct {
 	Head        head.State
 	Environment environment.State
 	Commands    Commands
+	// Intents are the delegated intents about this name, oldest first; never
+	// changed in place.
+	Intents []intent.State `json:",omitempty"`
 	// Quarantine is set when a record could not be read: nothing is decided on
 	// this boundary until a program that reads it takes over (law 4).
 	Quarantine *fault.Error
@@ -86,6 +90,7 @@ func (s *Seat) fold(m *events.Meta, e events.Event) {
 	}
 	s.Head.Fold(e)
 	s.Environment.Fold(m, e)
+	s.foldIntent(m, e)
 }
 
 // With is the seat as it would be if the events were appended by m; the
@@ -119,6 +124,9 @@ func (s *Seat) checked(m *events.Meta, es []events.Event) error {
 			return err
 		}
 		if err := s.Environment.Check(e); err != nil {
+			return err
+		}
+		if err := s.checkIntent(m, e); err != nil {
 			return err
 		}
 		if _, ok := e.(events.SlotRetired); ok {

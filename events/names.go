@@ -38,6 +38,11 @@ const (
 	TypeEnvironmentWrittenOff = "environment.written-off"
 	TypeEnvironmentInherited  = "environment.inherited"
 	TypeCommandAnswered       = "command.answered"
+	TypeIntentAdmitted        = "intent.admitted"
+	TypeIntentConsumed        = "intent.consumed"
+	TypeIntentSwept           = "intent.swept"
+	TypeIntentEnded           = "intent.ended"
+	TypeIntentReleased        = "intent.released"
 	TypeGoalAccepted          = "goal.accepted"
 	TypeGoalClaimed           = "goal.claimed"
 	TypeGoalDeclined          = "goal.declined"
@@ -236,3 +241,18 @@ func (ProviderFenced) EventType() string { return TypeProviderFenced }
 
 // EventType implements Event.
 func (ProviderAnswered) EventType() string { return TypeProviderAnswered }
+
+// EventType implements Event.
+func (IntentAdmitted) EventType() string { return TypeIntentAdmitted }
+
+// EventType implements Event.
+func (IntentConsumed) EventType() string { return TypeIntentConsumed }
+
+// EventType implements Event.
+func (IntentSwept) EventType() string { return TypeIntentSwept }
+
+// EventType implements Event.
+func (IntentEnded) EventType() string { return TypeIntentEnded }
+
+// EventType implements Event.
+func (IntentReleased) EventType() string { return TypeIntentReleased }

@@ -88,6 +88,21 @@ var phrases = map[string]func(events.Event) string{
 	events.TypeCommandAnswered: phrase(func(e events.CommandAnswered) string {
 		return "command " + string(e.Command) + " answered, nothing changed"
 	}),
+	events.TypeIntentAdmitted: phrase(func(e events.IntentAdmitted) string {
+		return fmt.Sprintf("%s.%s lets instance %s %s it once, until %s", e.By.Owner, e.By.Actor, e.Instance, e.Kind, clock(e.ExpiresAt))
+	}),
+	events.TypeIntentConsumed: phrase(func(e events.IntentConsumed) string {
+		return fmt.Sprintf("intent %s used for lifecycle %s by epoch %d of %s", e.Intent, e.UID, e.Executor.Epoch, e.Executor.Instance)
+	}),
+	events.TypeIntentSwept: phrase(func(e events.IntentSwept) string {
+		return fmt.Sprintf("intent %s swept: its executor is gone, only its end is left", e.Intent)
+	}),
+	events.TypeIntentEnded: phrase(func(e events.IntentEnded) string {
+		return fmt.Sprintf("intent %s ended: %s", e.Intent, e.Outcome)
+	}),
+	events.TypeIntentReleased: phrase(func(e events.IntentReleased) string {
+		return fmt.Sprintf("intent %s holds the name no longer: %s", e.Intent, e.Reason)
+	}),
 	events.TypeGoalAccepted: phrase(func(e events.GoalAccepted) string {
 		return e.Command + " of " + string(e.Allocated.Name) + " accepted"
 	}),

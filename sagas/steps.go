@@ -1,6 +1,9 @@
 package sagas
 
-import "berth/events"
+import (
+	"berth/aggregates"
+	"berth/events"
+)
 
 //house:pure
 
@@ -20,6 +23,7 @@ type Step struct {
 var Steps = []Step{
 	{"reconcile", "await", "", "the call is running: its answer or its deadline comes", inFlight, idle},
 	{"reconcile", "lose", "", "an operation was dispatched and nobody waits for its answer any more", abandoned, lose},
+	{"intent", "sweep", "", "a delegated intent's executor is gone: only its end is left (D11)", sweepable, sweep},
 	{"reconcile", "alarm", "", "an operation has been open longer than its patience", overdue, alarm},
 	{"reconcile", "exclude", "", "ask that the operation id can never land", mustExclude, ask(Exclude)},
 	{"reconcile", "reconcile", "", "ask what became of the operation id", mustReconcile, ask(Reconcile)},
@@ -35,6 +39,7 @@ var Steps = []Step{
 	{"retire", "release", "", "gate, head and slot are retired in one commit: the name is free", ending(always), release},
 
 	{"expire", "expire", "", "the accepted lifetime is over", expired, terminalize("expired")},
+	{"intent", "end", "", "the run that launched the seat for a user is over: it is not kept (D20)", unpreserved, terminalize(aggregates.ReasonNotPreserved)},
 	{"spawn", "cancel", "", "the goal was cancelled", cancelled, terminalize("cancelled")},
 	{"spawn", "fail", "", "creation was refused: what exists of it is taken down", refused, terminalize("failed")},
 	{"spawn", "give-up", "", "creation was proved never to land too often", exhausted, giveUp},

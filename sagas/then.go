@@ -94,7 +94,12 @@ func exitedEarlyFault(v *View) Action {
 	return appendAction(events.EnvironmentRefused{Environment: v.env().ID, Fault: why})
 }
 
-func activate(v *View) Action { return appendAction(events.SlotActivated{UID: v.Seat.Slot.UID}) }
+// activate says, with the activation, that a launch for a user is enrolled (D7).
+func activate(v *View) Action {
+	return appendAction(append([]events.Event{events.SlotActivated{UID: v.Seat.Slot.UID}}, v.Seat.Enrolled(v.Self)...)...)
+}
+
+func sweep(v *View) Action { return appendAction(v.Seat.Sweep(v.Self)...) }
 
 // dispatched is the intent of a verb with its arguments.
 func dispatched(v *View, id events.OperationID, verb events.Verb, args events.Arguments, g events.Boundary) events.OperationDispatched {

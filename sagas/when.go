@@ -127,6 +127,16 @@ func exitedEarly(v *View) bool {
 	return v.Seat.Slot.Phase == slot.Provisioning && e.Started && e.Record == environment.Stopped && (e.ExitCode == nil || *e.ExitCode != 0)
 }
 
+// sweepable, unpreserved: the run that a delegated intent's effect belongs to is
+// over. A name without an intent, which is nearly every one, asks nothing more.
+func sweepable(v *View) bool {
+	return len(v.Seat.Intents) > 0 && len(v.Seat.Sweep(v.Self)) > 0
+}
+
+func unpreserved(v *View) bool {
+	return len(v.Seat.Intents) > 0 && v.Seat.Unpreserved(v.Self)
+}
+
 func unprobed(v *View) bool   { return v.env().ProbedAt.IsZero() && due(v) }
 func unreserved(v *View) bool { return !v.env().ProbedAt.IsZero() && v.env().Ref == "" && due(v) }
 

@@ -8,36 +8,34 @@ import (
 )
 
 var (
-	delegatedRowRE = regexp.MustCompile(`(?m)^\| ([HV]\d{1,2}) \|([^|]*)\|([^|]*)\|$`)
+	delegatedRowRE = regexp.MustCompile(`(?m)^\| ([HVD]\d{1,2}) \|([^|]*)\|([^|]*)\|$`)
 	shownRE        = regexp.MustCompile("`([^`]+)`")
 )
 
-// docs/delegated.md has a row for each rule of delegated seats and of their
-// recovery. What it names as a proof is there, and a rule that nothing shows
-// says why.
+// The pages of delegated seats, of their recovery and of delegated intents have a
+// row for each rule. What it names as a proof is there, and a rule that nothing
+// shows says why.
 func TestDelegatedRulesAreAccounted(t *testing.T) {
 	tr := theTree(t)
-	page := string(tr.texts["docs/delegated.md"])
-	rows := map[string][]string{}
-	for _, m := range delegatedRowRE.FindAllStringSubmatch(page, -1) {
-		rows[m[1]] = append(rows[m[1]], m[2], m[3])
-	}
-	var all []string
-	for i := range 20 {
-		all = append(all, fmt.Sprintf("H%d", i+1))
-	}
-	for i := range 8 {
-		all = append(all, fmt.Sprintf("V%d", i+1))
-	}
-	for _, r := range all {
-		row := rows[r]
-		if len(row) != 2 || strings.TrimSpace(row[0]+row[1]) == "" {
-			t.Errorf("docs/delegated.md: %s needs one row, with what shows it or why nothing does", r)
-			continue
+	for _, p := range []struct {
+		page, letter string
+		most         int
+	}{{"docs/delegated.md", "H", 20}, {"docs/delegated.md", "V", 8}, {"docs/intents.md", "D", 20}} {
+		rows := map[string][]string{}
+		for _, m := range delegatedRowRE.FindAllStringSubmatch(string(tr.texts[p.page]), -1) {
+			rows[m[1]] = append(rows[m[1]], m[2], m[3])
 		}
-		for _, m := range shownRE.FindAllStringSubmatch(row[0], -1) {
-			if !proved(tr, m[1]) {
-				t.Errorf("docs/delegated.md: %s names %s, which is not there", r, m[1])
+		for n := range p.most {
+			r := fmt.Sprintf("%s%d", p.letter, n+1)
+			row := rows[r]
+			if len(row) != 2 || strings.TrimSpace(row[0]+row[1]) == "" {
+				t.Errorf("%s: %s needs one row, with what shows it or why nothing does", p.page, r)
+				continue
+			}
+			for _, m := range shownRE.FindAllStringSubmatch(row[0], -1) {
+				if !proved(tr, m[1]) {
+					t.Errorf("%s: %s names %s, which is not there", p.page, r, m[1])
+				}
 			}
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"berth/aggregates"
 	"berth/aggregates/environment"
 	"berth/aggregates/head"
+	"berth/aggregates/intent"
 	"berth/aggregates/slot"
 	"berth/events"
 )
@@ -30,6 +31,11 @@ func (r *rules) seen(before, after aggregates.Seat, e events.Event) {
 		was, _ := before.Environment.Find(id)
 		is, _ := after.Environment.Find(id)
 		r.edge("operation", string(was.Phase), string(on), string(is.Phase))
+	}
+	if id, on, ok := intent.Meaning(e); ok {
+		was, _ := before.Intent(id)
+		is, _ := after.Intent(id)
+		r.edge("intent", string(was.Phase), string(on), string(is.Phase))
 	}
 	was, is := before.Environment.Record, after.Environment.Record
 	if on := before.Environment.RecordMeaning(e); on != "" {

@@ -26,6 +26,7 @@ var sample = []Budget{
 	{Commands: 2, Reserved: true, Prompt: true, Only: "provision, start, cancel"},
 	{Faults: 3, Prompt: true}, {Commands: 2, Prompt: true, Only: "pause, resume"}, {Commands: 2, Prompt: true, Only: "checkpoint, restore"}, {Changes: 2, Prompt: true}, {Lives: 1, Prompt: true},
 	{Commands: 1, Changes: 1, Prompt: true, Only: "pause, checkpoint"}, {Faults: 1, Commands: 1, Lives: 1, Prompt: true, Brief: true, Only: "write-off"}, {Faults: 1, Commands: 2, Prompt: true, Only: "cancel, checkpoint, write-off"},
+	{Crashes: 1, Commands: 1, Intent: true, Prompt: true, Only: "retire by intent, let go, write-off"}, {Faults: 1, Commands: 1, Intent: true, Prompt: true, Only: "write-off"},
 }
 
 // whole is walked beside the sample with BERTH_PROVE=1.
@@ -36,6 +37,7 @@ var whole = []Budget{
 	{Faults: 1, Lives: 1}, {Faults: 1, Commands: 2, Lives: 1, Prompt: true, Brief: true}, {Faults: 1, Commands: 2, Poor: true},
 	{Faults: 1, Crashes: 1, Commands: 1}, {Faults: 1, Crashes: 2}, {Faults: 2, Changes: 1},
 	{Faults: 1, Crashes: 1, Commands: 2, Prompt: true, Only: "checkpoint, restore"}, {Commands: 2, Changes: 1, Prompt: true, Only: "checkpoint, restore"},
+	{Crashes: 2, Commands: 1, Intent: true, Prompt: true}, {Faults: 1, Crashes: 1, Intent: true}, {Faults: 1, Crashes: 1, Commands: 1, Intent: true, Prompt: true, Only: "write-off"},
 	{Faults: 1, Commands: 1, Reserved: true}, {Commands: 2, Reserved: true}, {Crashes: 1, Commands: 1, Reserved: true, Prompt: true},
 }
 

@@ -112,6 +112,7 @@ func (b *writer) seat(w *world, s *aggregates.Seat) {
 		}
 	}
 	b.numbers(min(stops, sagas.MaxStops), files)
+	b.intents(w, s)
 }
 
 func (b *writer) operation(w *world, o *environment.Operation) {

@@ -39,6 +39,10 @@ var Laws = []Law{
 	{"R63, R64", "what was put back to a checkpoint is recorded as another incarnation of the same environment, with the same deadline"},
 	{"R67", "a record is stopped only by proof"},
 	{"R92", "a reference is bound only when something was created"},
+	{"D7, D11", "an intent is enrolled by its executor alone, when its seat is active, and never after a sweep"},
+	{"D8, D10", "an intent is aborted or retired only with the proof that its lifecycle is over"},
+	{"D16, D17", "a name that an intent holds is refused to all others, and held until there is an outcome or it is let go"},
+	{"D20", "a seat that was launched by an intent is ended when the run that launched it is over"},
 	{"H11", "a spawn that succeeded has run, a reservation that succeeded was made"},
 	{"H12", "what is uncertain is asked about under its own id"},
 	{"H16", "an end stops the seat, then revokes, then destroys"},
@@ -60,6 +64,9 @@ func (w *world) holds() error {
 		return nil
 	}
 	if err := w.free(n); err != nil {
+		return err
+	}
+	if err := w.holdsName(); err != nil {
 		return err
 	}
 	s := *w.seat
@@ -130,11 +137,16 @@ func (w *world) acts(n int, heir bool) error {
 	if a.Kind == sagas.Idle && a.Wake.IsZero() && !v.Try.InFlight {
 		return w.broken("deadlock", "nothing is done and nothing is waited for (%s)", a.Step)
 	}
+	if !heir {
+		if err := w.kept(a); err != nil {
+			return err
+		}
+	}
 	d := v.Seat.Environment.Deadline
 	if heir || d == nil || w.now().Before(*d) || v.Seat.Slot.Phase == slot.Terminalizing || open(v.Seat.Environment) {
 		return nil
 	}
-	if w.r.checks["R26"]++; a.Step != "expire" {
+	if w.r.checks["R26"]++; a.Step != "expire" && a.Step != "sweep" { // which ends it as well
 		return w.broken("R26", "the lifetime is over and what is done is %s (%s)", a.Kind, a.Step)
 	}
 	return nil
@@ -223,6 +235,8 @@ func (w *world) transition(n int, before, after aggregates.Seat, e events.Event)
 		}
 	case events.OperationDispatched:
 		return w.dispatched(before, e)
+	case events.IntentEnded:
+		return w.intended(before, after, e)
 	}
 	return nil
 }

@@ -129,7 +129,10 @@ func (m *mover) spawn(n int) {
 		return
 	}
 	m.try("the name is claimed", func(w *world) error {
-		es, err := w.r.Claim(*w.seat, w.claimOf(l))
+		es, err := w.take(l)
+		if errors.Is(err, errNotNow) {
+			return err
+		}
 		if err != nil {
 			return fmt.Errorf("scenario 13: a free name can't be claimed: %w", err)
 		}

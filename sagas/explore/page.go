@@ -9,6 +9,7 @@ import (
 	"berth/aggregates/goal"
 	"berth/aggregates/head"
 	"berth/aggregates/instance"
+	"berth/aggregates/intent"
 	"berth/aggregates/machine"
 	"berth/aggregates/slot"
 )
@@ -46,6 +47,7 @@ var tables = []table{
 	tableOf(environment.RecordTable, "Environment record", "What `inspect` serves: four states."),
 	tableOf(environment.Table, "Operation", "One logical provider mutation, in the environment's journal."),
 	tableOf(goal.Table, "Goal", "A long-running command."),
+	tableOf(intent.Table, "Intent", "What a user lets a manager do once, in the user's name."),
 }
 
 // Unseen are the declared edges that no walk takes, by table, state and event,

@@ -25,6 +25,9 @@ func (m *mover) people() {
 			m.cancel(n)
 		}
 	}
+	if n >= 0 {
+		m.intents()
+	}
 	if n < 0 || !w.seat.Slot.Held() {
 		return
 	}
@@ -157,7 +160,8 @@ func (w *world) probes() error {
 		return w.broken("R61", "lifecycle %s is claimed a second time", c.UID)
 	}
 	c.UID, c.Environment = "zzzzzzzzzzzzzzzzzzzzzzzzzz", "0191e1a0-ffff-7000-8000-000000000000"
-	if _, err := w.r.Claim(s, c); (err != nil) != s.Slot.Held() {
+	_, err := w.r.Claim(s, c)
+	if _, held := s.Holding(); (err != nil) != (s.Slot.Held() || held) {
 		return w.broken("scenario 13", "the name is %s and a claim by another is answered with: %v", s.Slot.Phase, err)
 	}
 	w.r.checks["R61"]++

@@ -69,8 +69,8 @@ func without(es []events.Event, types ...string) []events.Event {
 	})
 }
 
-// intent is an action that dispatches verb.
-func intent(v *sagas.View, verb events.Verb, args events.Arguments) sagas.Action {
+// goingOut is an action that dispatches verb.
+func goingOut(v *sagas.View, verb events.Verb, args events.Arguments) sagas.Action {
 	return sagas.Action{Kind: sagas.Dispatch, Step: "planted", Events: []events.Event{
 		events.OperationDispatched{Environment: v.Seat.Environment.ID, Operation: v.Fresh, Verb: verb, Arguments: args}}}
 }
@@ -91,14 +91,14 @@ var planted = []struct {
 		return a
 	}), Budget{}},
 	{"law 2", "another mutation goes out while one is uncertain", on("reconcile", func(v *sagas.View, a sagas.Action) sagas.Action {
-		return intent(v, v.Seat.Environment.Operation.Verb, events.Arguments{})
+		return goingOut(v, v.Seat.Environment.Operation.Verb, events.Arguments{})
 	}), Budget{Faults: 1}},
 	{"law 2", "the name is freed before the proof", on("destroy", func(v *sagas.View, a sagas.Action) sagas.Action {
 		es, _ := v.Seat.Head.CompleteRetirement(aggregates.RetirementID(v.Seat.Slot.UID))
 		return add(append(es, events.SlotRetired{UID: v.Seat.Slot.UID})...)
 	}), Budget{}},
 	{"law 2, E9", "what was reserved is reserved again", on("provision", func(v *sagas.View, a sagas.Action) sagas.Action {
-		return intent(v, events.VerbReserve, events.Arguments{})
+		return goingOut(v, events.VerbReserve, events.Arguments{})
 	}), Budget{}},
 	{"law 2, H13", "what a list does not show is taken as never made", with(func(c *Core) {
 		c.Found = func(s aggregates.Seat, id events.OperationID, f providers.Finding, fresh events.OperationID) []events.Event {
@@ -168,7 +168,7 @@ var planted = []struct {
 		}
 	}), Budget{}},
 	{"R7, R8", "a refused probe does not end the life", on("fail", func(v *sagas.View, a sagas.Action) sagas.Action {
-		return intent(v, events.VerbReserve, events.Arguments{})
+		return goingOut(v, events.VerbReserve, events.Arguments{})
 	}), Budget{Faults: 1}},
 	{"R9, R89", "a verb goes to a provider that can't", with(func(c *Core) {
 		c.Plan = func(s aggregates.Seat, p events.OperationPlanned, now time.Time) ([]events.Event, error) {
@@ -249,7 +249,7 @@ var planted = []struct {
 		return a
 	}), Budget{Faults: 1}},
 	{"H16", "destroy goes out before the stop", on("stop", func(v *sagas.View, a sagas.Action) sagas.Action {
-		return intent(v, events.VerbDestroy, events.Arguments{})
+		return goingOut(v, events.VerbDestroy, events.Arguments{})
 	}), Budget{}},
 	{"H16", "destroy goes out before the credentials are revoked", skip("revoke"), Budget{}},
 	{"scenario 6", "a second answer counts", with(func(c *Core) {
@@ -298,6 +298,34 @@ var planted = []struct {
 			return sagas.NextGoal(g, s, b, now)
 		}
 	}), Budget{}},
+	{"D7, D11", "a launch is enrolled by the run that found it begun", with(func(c *Core) {
+		c.Next = func(v *sagas.View) sagas.Action {
+			a := sagas.Next(v)
+			if i, ok := v.Seat.Holding(); ok && a.Step != "" && v.Seat.Slot.Activated && i.Kind == events.IntentLaunch {
+				return add(events.IntentEnded{Intent: i.ID, Outcome: events.IntentEnrolled})
+			}
+			switch a.Step {
+			case "activate":
+				a.Events = without(a.Events, "intent.")
+			case "sweep":
+				steps := sagas.Steps
+				defer func() { sagas.Steps = steps }()
+				sagas.Steps = slices.DeleteFunc(slices.Clone(steps), func(s sagas.Step) bool { return s.Name == "sweep" })
+				return sagas.Next(v)
+			}
+			return a
+		}
+	}), Budget{Crashes: 1, Intent: true, Prompt: true}},
+	{"D8, D10", "an intent is aborted when it is swept", on("sweep", func(v *sagas.View, a sagas.Action) sagas.Action {
+		i, _ := v.Seat.Holding()
+		a.Events = append(slices.Clip(a.Events), events.IntentEnded{Intent: i.ID, Outcome: events.IntentAborted})
+		return a
+	}), Budget{Crashes: 1, Intent: true, Prompt: true}},
+	{"D16, D17", "the name is freed and its intent has no outcome", on("release", func(v *sagas.View, a sagas.Action) sagas.Action {
+		a.Events = without(a.Events, "intent.")
+		return a
+	}), Budget{Crashes: 1, Intent: true, Prompt: true}},
+	{"D20", "a seat outlives the run that launched it", skip("end"), Budget{Crashes: 1, Commands: 1, Intent: true, Prompt: true, Only: "pause"}},
 	{"deadlock", "nobody asks what became of it", never("reconcile", "exclude"), Budget{Faults: 1}},
 	{"deadlock", "nobody gives up waiting after a crash", never("lose"), Budget{Crashes: 1}},
 	{"livelock", "a stop is asked for again and again", with(func(c *Core) {

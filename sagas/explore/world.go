@@ -31,6 +31,9 @@ type Budget struct {
 	// Reserved has the first command ask for a reservation only: the rest of
 	// the way is asked for in parts.
 	Reserved bool
+	// Intent has the spawn be a launch that a user admitted, for the run that
+	// acts first (D1-D20).
+	Intent bool
 	// Poor says that the provider has no capability at all.
 	Poor bool
 }
@@ -49,7 +52,7 @@ func (b Budget) String() string {
 	for _, f := range []struct {
 		of string
 		is bool
-	}{{"prompt", b.Prompt}, {"brief", b.Brief}, {"reserved", b.Reserved}, {"poor", b.Poor}, {"only " + b.Only, b.Only != ""}} {
+	}{{"prompt", b.Prompt}, {"brief", b.Brief}, {"reserved", b.Reserved}, {"intent", b.Intent}, {"poor", b.Poor}, {"only " + b.Only, b.Only != ""}} {
 		if f.is {
 			out = append(out, f.of)
 		}
@@ -165,7 +168,10 @@ func first(r *rules, name events.Alias, b Budget) (world, error) {
 	w := world{r: r, name: name, left: b, self: events.Writer{Instance: instances[0], Epoch: 1}}
 	s := aggregates.NewSeat(events.SeatBoundary("local", name))
 	w.seat = &s
-	return w, w.accept(0)
+	if err := w.accept(0); err != nil || !b.Intent {
+		return w, err
+	}
+	return w, w.admit()
 }
 
 // accept begins the goal of a life: the first of the two commits of a spawn.
