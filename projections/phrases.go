@@ -51,10 +51,10 @@ var phrases = map[string]func(events.Event) string{
 	events.TypeEnvironmentRefused: phrase(func(e events.EnvironmentRefused) string { return "refused before any effect: " + why(e.Fault) }),
 	events.TypeTargetChanged:      phrase(func(e events.TargetChanged) string { return "asked to be " + string(e.Target) }),
 	events.TypeOperationPlanned: phrase(func(e events.OperationPlanned) string {
-		return string(e.Verb) + " queued" + arguments(e.Arguments)
+		return string(e.Verb) + " queued" + arguments(e.Verb, e.Arguments)
 	}),
 	events.TypeOperationDispatched: phrase(func(e events.OperationDispatched) string {
-		return string(e.Verb) + " sent to the provider" + arguments(e.Arguments)
+		return string(e.Verb) + " sent to the provider" + arguments(e.Verb, e.Arguments)
 	}),
 	events.TypeOperationConfirmed: phrase(func(e events.OperationConfirmed) string { return "provider answered: " + facts(e.Facts) }),
 	events.TypeOperationRefused: phrase(func(e events.OperationRefused) string {
@@ -211,8 +211,10 @@ func because(f *fault.Error) string {
 	return ": " + f.Error()
 }
 
-func arguments(a events.Arguments) string {
+func arguments(v events.Verb, a events.Arguments) string {
 	switch {
+	case v == events.VerbRestore:
+		return ", back to checkpoint " + a.CheckpointID
 	case a.ExtendTo != nil:
 		return " to " + clock(*a.ExtendTo)
 	case a.FileID != "":

@@ -76,6 +76,7 @@ func New(cfg Config) (*Driver, error) {
 		Captures:       []events.ProviderState{events.StateCreating, events.StateRunning, events.StatePaused, events.StateStopped},
 		MaxCheckpoints: MaxCheckpoints, MaxFiles: MaxFiles, CaptureExt: ".tar", ExportExt: ".tar",
 		Network: resolved, Sees: network, Provision: d.provision, Start: d.startOf, Checkpoint: d.checkpoint,
+		Restore: d.restore, Settle: settleHome,
 	})
 	if err != nil {
 		return nil, err

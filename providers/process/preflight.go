@@ -130,7 +130,7 @@ func (d *Driver) Preflight(ctx context.Context, plan events.Plan) (providers.Pre
 		check("disk", true, "not bounded")
 	}
 	p.Capabilities = events.Capabilities{
-		Custody: true, ColdCheckpoint: true, PauseKeepsMemory: true, Export: true, DurableSeatHome: true, Screen: custodian.HasTerminals(),
+		Custody: true, ColdCheckpoint: true, Snapshot: !plan.Delegated, PauseKeepsMemory: true, Export: true, DurableSeatHome: true, Screen: custodian.HasTerminals(),
 		Extend: events.ExtendLimit{StepMs: seat.ExtendStep.Milliseconds()},
 	}
 	return p, nil

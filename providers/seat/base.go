@@ -62,6 +62,12 @@ type Kind struct {
 	Start func(context.Context, *Call) (any, error)
 	// Checkpoint makes checkpoint id, durably, and last its seatdir.Kept.
 	Checkpoint func(ctx context.Context, c *Call, id string) (events.Facts, error)
+	// Restore returns what the holder reads from seatdir.FileStart to begin from
+	// a checkpoint, whose file was verified, in the place of the seat as it is,
+	// which it does not touch. Settle ends what a restore that is not under way
+	// left behind; done again, it does nothing.
+	Restore func(ctx context.Context, c *Call, from events.Checkpoint) (any, error)
+	Settle  func(*Call) error
 }
 
 // Base implements a driver but for what its host offers: HostFacts,

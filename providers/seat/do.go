@@ -83,8 +83,11 @@ func (d *Base) Do(ctx context.Context, op providers.Operation) providers.Outcome
 	if err := c.refusal(ctx); err != nil {
 		return c.finish(events.Facts{}, err)
 	}
-	if op.Verb == events.VerbStart {
+	switch op.Verb {
+	case events.VerbStart:
 		return c.start(ctx, release)
+	case events.VerbRestore:
+		return c.restore(ctx, release)
 	}
 	if slices.Contains(announced, op.Verb) {
 		if op.Verb == events.VerbDestroy {
@@ -226,12 +229,14 @@ var allowed = map[events.Verb][]events.ProviderState{
 	events.VerbStart:     {events.StateCreating, events.StateStopped},
 	events.VerbPause:     {events.StateRunning},
 	events.VerbResume:    {events.StatePaused},
+	events.VerbRestore:   {events.StateRunning, events.StatePaused, events.StateStopped},
 	events.VerbExtend:    {events.StateReserved, events.StateCreating, events.StateRunning, events.StatePaused, events.StateStopped},
 }
 
 func (c *Call) refuseState(f events.Facts) error {
 	v, id := c.Op.Verb, c.Op.Environment
-	never := (v == events.VerbStart || v == events.VerbCheckpoint) && c.J.Phase == seatdir.PhaseReserved
+	never := (v == events.VerbStart || v == events.VerbCheckpoint) && c.J.Phase == seatdir.PhaseReserved ||
+		v == events.VerbRestore && c.J.Phase != seatdir.PhaseStarted
 	states := allowed[v]
 	if v == events.VerbCheckpoint {
 		states = c.d.kind.Captures
@@ -240,7 +245,7 @@ func (c *Call) refuseState(f events.Facts) error {
 		return fault.New(fault.FailedPrecondition, "environment %s can't %s: it is %s", id, v, f.State)
 	}
 	over := f.ExpiresAt != nil && !c.d.Now().Before(*f.ExpiresAt)
-	if over && (v == events.VerbStart || v == events.VerbExtend || v == events.VerbProvision) {
+	if over && (v == events.VerbStart || v == events.VerbRestore || v == events.VerbExtend || v == events.VerbProvision) {
 		return fault.New(fault.FailedPrecondition, "environment %s can't %s: its lifetime ended at %s", id, v, f.ExpiresAt.Format(time.RFC3339))
 	}
 	return nil

@@ -61,6 +61,11 @@ func (d *Base) find(ctx context.Context, op providers.Operation, exclude bool) p
 	if found.Verdict != providers.Open || !exclude || fault.CodeOf(found.Fault) == fault.Conflict {
 		return found
 	}
+	if op.Verb == events.VerbRestore { // half of one is undone before it is called excluded
+		if err := c.settle(); err != nil {
+			return open(err)
+		}
+	}
 	if err := c.record(seatdir.Entry{Standing: seatdir.Excluded}); err != nil {
 		return open(err)
 	}

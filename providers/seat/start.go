@@ -40,6 +40,14 @@ func (c *Call) start(ctx context.Context, release func()) providers.Outcome {
 	if err != nil {
 		return c.finish(events.Facts{}, err)
 	}
+	return c.hold(ctx, release, s)
+}
+
+// hold hands the seat over to a holder that begins as s says.
+func (c *Call) hold(ctx context.Context, release func(), s any) providers.Outcome {
+	unknown := func(err error) providers.Outcome {
+		return providers.UnknownWith(seen(string(c.Op.Verb), c.Op.Environment, err))
+	}
 	dl, err := c.d.deadline(c.Dir, c.J)
 	if err == nil && dl.At != nil {
 		err = c.Dir.WriteBefore(seatdir.FileDeadline, dl)

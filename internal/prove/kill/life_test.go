@@ -173,11 +173,9 @@ func (w *world) live(in commands.SpawnInput, longer time.Duration) life {
 	})
 	var cp events.Checkpoint
 	w.must(json.Unmarshal(made.Result, &cp))
-	if in.Provider == "drill" {
-		operate(w, commands.Restore, func(goal string) commands.RestoreInput {
-			return commands.RestoreInput{Named: named, Goal: goal, Checkpoint: cp.ID}
-		})
-	}
+	operate(w, commands.Restore, func(goal string) commands.RestoreInput {
+		return commands.RestoreInput{Named: named, Goal: goal, Checkpoint: cp.ID}
+	})
 	g := operate(w, commands.Export, func(goal string) commands.ExportInput {
 		return commands.ExportInput{Named: named, Goal: goal}
 	})

@@ -157,7 +157,6 @@ func TestKilledWithProcesses(t *testing.T) {
 				want[v] = n
 			}
 			want[events.VerbExtend] = 1 // a day at a time
-			delete(want, events.VerbRestore)
 			w.settled(l, want)
 			w.nothingLeft(l)
 			if w.missed != "" {

@@ -128,13 +128,21 @@ func (c *custodian) take() (*events.Facts, error) {
 	case e.Standing != seatdir.Begun:
 		return nil, fault.New(fault.FailedPrecondition, "start %s was fenced off before it began", c.start.Operation)
 	}
+	if c.start.Replace {
+		if err := Supersede(c.dir); err != nil {
+			return nil, c.gaveUp(j, *e, err)
+		}
+	}
 	life, held, err := c.dir.HoldLife()
 	if err != nil || !held {
 		return nil, fault.New(fault.Conflict, "another custodian holds seat %s", c.dir.ID).WithOutcome(fault.Unknown)
 	}
 	c.life = life
-	facts, err := c.launch(j)
-	if err != nil {
+	facts, err := c.replace(j)
+	switch {
+	case err != nil && c.start.Replace:
+		return nil, c.gaveUp(j, *e, err)
+	case err != nil:
 		f := fault.From(err).WithOutcome(fault.NotExecuted)
 		j.Set(seatdir.Entry{Operation: e.Operation, Verb: e.Verb, Fingerprint: e.Fingerprint, Standing: seatdir.Refused, Fault: f})
 		if serr := c.dir.SaveJournal(j); serr != nil {
@@ -148,7 +156,29 @@ func (c *custodian) take() (*events.Facts, error) {
 		c.abandon()
 		return nil, fmt.Errorf("recording the start: %w", err)
 	}
+	if c.start.Replace {
+		_ = c.dir.SettleHome(true) // what stays is dropped by the next replacement, and by the end
+	}
 	return facts, nil
+}
+
+// replace is launch, in a replacement with the home that was put together.
+func (c *custodian) replace(j *seatdir.Journal) (*events.Facts, error) {
+	if c.start.Replace {
+		if err := c.dir.TakeHome(); err != nil {
+			return nil, err
+		}
+	}
+	return c.launch(j)
+}
+
+// gaveUp settles a replacement that failed: the seat may have ended for it, so
+// that it was not without effect, and it can never land. The home is as it was.
+func (c *custodian) gaveUp(j *seatdir.Journal, e seatdir.Entry, why error) error {
+	if err := c.dir.SettleHome(false); err != nil {
+		return fmt.Errorf("%w; and the home could not be put back: %w", why, err)
+	}
+	return GiveUp(c.dir, j, e, why)
 }
 
 // launch starts the seat and everything around it; on an error nothing of it

@@ -153,7 +153,7 @@ func (d Dir) ReadJSON(name string, v any) error {
 }
 
 // Bury removes everything but the tombstone. It can be repeated after a crash
-// anywhere. Directories that a seat made unreadable to itself are opened first.
+// anywhere.
 func (d Dir) Bury() error {
 	entries, err := os.ReadDir(d.Path)
 	if err != nil {
@@ -163,17 +163,7 @@ func (d Dir) Bury() error {
 		if n := e.Name(); n == FileJournal || n == FileLock {
 			continue
 		}
-		p := d.File(e.Name())
-		if err := os.RemoveAll(p); err == nil {
-			continue
-		}
-		_ = filepath.WalkDir(p, func(q string, de os.DirEntry, err error) error {
-			if de != nil && de.IsDir() {
-				_ = os.Chmod(q, 0o700)
-			}
-			return nil
-		})
-		if err := os.RemoveAll(p); err != nil {
+		if err := remove(d.File(e.Name())); err != nil {
 			return err
 		}
 	}

@@ -18,6 +18,9 @@ type Start struct {
 	Limits      cgroup.Limits      `json:"limits"`
 	// IDBase is the host uid and gid of the seat's root; zero: this user only.
 	IDBase int `json:"idBase,omitempty"`
+	// Replace says that this start takes the place of whatever holds the seat,
+	// with DirNext for a home.
+	Replace bool `json:"replace,omitempty"`
 }
 
 // Seat is what the stage builds and executes.
