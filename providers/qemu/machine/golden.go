@@ -72,7 +72,12 @@ func (s *supervisor) fromGolden(ctx context.Context) error {
 		return errNoGolden
 	}
 	defer f.Close()
-	sum := digest(f) // while QEMU starts and reads the same file
+	is, known := s.knownGolden(f)
+	right := func() error { return nil }
+	if !known {
+		sum := digest(f) // while QEMU starts and reads the same file
+		right = func() error { return same(r, <-sum) }
+	}
 	err = s.attempt(ctx, true, func(ctx context.Context) error {
 		wctx, cancel := context.WithTimeout(ctx, goldenPatience)
 		defer cancel()
@@ -80,7 +85,7 @@ func (s *supervisor) fromGolden(ctx context.Context) error {
 			if _, err := io.Copy(c, f); err != nil {
 				return err
 			}
-			return same(r, <-sum)
+			return right()
 		}); err != nil {
 			return err
 		}
@@ -94,8 +99,11 @@ func (s *supervisor) fromGolden(ctx context.Context) error {
 		s.dropGolden()
 	}
 	if err == nil { // used: it is not the next to go
-		now := time.Now()
-		_ = os.Chtimes(s.goldenFile(StateExt), now, now)
+		if now := time.Now(); known {
+			_ = os.Chtimes(s.goldenFile(knownExt), now, now)
+		} else {
+			s.noteGolden(is)
+		}
 	}
 	return err
 }
@@ -116,7 +124,7 @@ func digest(f *os.File) <-chan string {
 }
 
 func (s *supervisor) dropGolden() {
-	for _, ext := range []string{".json", StateExt} {
+	for _, ext := range []string{".json", knownExt, StateExt} {
 		_ = os.Remove(s.goldenFile(ext))
 	}
 }
@@ -167,15 +175,15 @@ func (s *supervisor) saveGolden(ctx context.Context) error {
 	}
 	defer os.Remove(part)
 	c := &counted{f: f, h: sha256.New(), most: MaxGoldenBytes}
-	err = s.migrate(ctx, c)
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	if err == nil {
-		err = os.Rename(part, s.goldenFile(StateExt))
-	}
-	if err != nil {
+	defer f.Close()
+	if err := s.migrate(ctx, c); err != nil {
 		return err
+	}
+	if err := os.Rename(part, s.goldenFile(StateExt)); err != nil {
+		return err
+	}
+	if is, ok := knowing(f); ok {
+		s.noteGolden(is)
 	}
 	b, err := json.Marshal(Restore{Kind: "memory", SHA256: hex.EncodeToString(c.h.Sum(nil)), ByteLength: c.n})
 	if err == nil {
@@ -196,14 +204,16 @@ func trimGolden(dir string) {
 	names, _ := filepath.Glob(filepath.Join(dir, goldenPrefix+"*"+StateExt))
 	used := map[string]time.Time{}
 	for _, n := range names {
-		if st, err := os.Stat(n); err == nil {
-			used[n] = st.ModTime()
+		for _, ext := range []string{StateExt, knownExt} {
+			if st, err := os.Stat(strings.TrimSuffix(n, StateExt) + ext); err == nil && st.ModTime().After(used[n]) {
+				used[n] = st.ModTime()
+			}
 		}
 	}
 	slices.SortFunc(names, func(a, b string) int { return cmp.Or(used[b].Compare(used[a]), cmp.Compare(a, b)) })
 	for _, n := range names[min(len(names), MaxGolden):] {
 		stem := strings.TrimSuffix(n, StateExt)
-		for _, ext := range []string{".json", StateExt, ".lock"} {
+		for _, ext := range []string{".json", knownExt, StateExt, ".lock"} {
 			_ = os.Remove(stem + ext)
 		}
 	}
