@@ -74,6 +74,27 @@ func (in WriteOffInput) Check() error {
 	return first(in.Named.Check(), checkText("reason", in.Reason, MaxReason))
 }
 
+// TakeOverInput names an instance that is gone, and one of its seats or all.
+type TakeOverInput struct {
+	Instance  string `json:"instance" doc:"the instance that does not serve any more" pattern:"^[a-z0-9]{26}$"`
+	Seat      string `json:"seat,omitzero" doc:"the one name to take over; all that the instance holds if absent" pattern:"^[A-Za-z0-9](?:[A-Za-z0-9_-]{0,62}[A-Za-z0-9])?$"`
+	Confirmed bool   `json:"confirmed,omitzero" doc:"an operator's word that it does not run, where it did not record its end"`
+}
+
+// Check implements Input.
+func (in TakeOverInput) Check() error {
+	if _, err := events.ParseInstanceID(in.Instance); err != nil {
+		return named("instance", err)
+	}
+	if in.Seat == "" {
+		return nil
+	}
+	if _, err := events.ParseAlias(in.Seat); err != nil {
+		return named("seat", err)
+	}
+	return checkText("seat", in.Seat, events.MaxName)
+}
+
 // CheckpointInput asks for a state that the provider keeps.
 type CheckpointInput struct {
 	Named

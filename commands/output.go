@@ -82,6 +82,30 @@ type WriteResult struct {
 	Sequence    uint64               `json:"sequence"`
 }
 
+// TakeOverResult is what an instance holds now of another one.
+type TakeOverResult struct {
+	From       events.InstanceID `json:"from"`
+	InstanceID events.InstanceID `json:"instanceId"` // that holds it now
+	Taken      []TakenSeat       `json:"taken"`
+	Refused    []RefusedSeat     `json:"refused"` // these stay with From
+	Left       int               `json:"left"`    // for another request
+}
+
+// TakenSeat is a seat that was taken over, at a sequence of the log.
+type TakenSeat struct {
+	Name        events.Alias         `json:"name"`
+	UID         events.UID           `json:"uid"`
+	Environment events.EnvironmentID `json:"environment"`
+	Provider    string               `json:"provider"`
+	Sequence    uint64               `json:"sequence"`
+}
+
+// RefusedSeat is a seat that was not, and why.
+type RefusedSeat struct {
+	Name  events.Alias `json:"name"`
+	Fault *fault.Error `json:"fault"`
+}
+
 // LsResult is one page of the fleet.
 type LsResult = projections.Page
 

@@ -133,6 +133,11 @@ var (
 		Doc:     "Give up an environment whose operation stays uncertain: name and reservation are freed without proof (decision 13).",
 		Example: `{"name":"demo","reason":"provider account closed"}`, Refusals: []fault.Code{fault.NotFound, fault.Expired, fault.Conflict, fault.FailedPrecondition},
 	})
+	TakeOver = command[TakeOverInput, TakeOverResult](Contract{
+		Name: "takeover", Kind: Write, Target: TargetAny, Modes: aboutOwner, Capability: CanAdmin, Timeout: MaxWait,
+		Doc:     "Hold the seats of an instance that does not serve any more, where their provider is reached from here too (decision 1).",
+		Example: `{"instance":"abcdefghijklmnopqrstuvwxyz","confirmed":true}`, Refusals: []fault.Code{fault.NotFound, fault.Expired, fault.Conflict, fault.FailedPrecondition},
+	})
 	Shutdown = command[ShutdownInput, ShutdownResult](Contract{
 		Name: "shutdown", Kind: Effect, Target: TargetOne, Modes: aboutNobody, Capability: CanAdmin,
 		Doc: "End an instance, in order; its environments go on and are taken up by its next start.", Example: `{"empty":true}`,
@@ -155,7 +160,7 @@ var Table = []*Contract{
 	Ls.Contract, Inspect.Contract, Slots.Contract, History.Contract, Events.Contract, Usage.Contract, Logs.Contract, Wait.Contract, Type.Contract, Attach.Contract,
 	Spawn.Contract, Reserve.Contract, Provision.Contract, Start.Contract, Pause.Contract, Resume.Contract, Extend.Contract,
 	Checkpoint.Contract, Restore.Contract, Export.Contract, ExportRead.Contract, Retire.Contract,
-	GoalGet.Contract, Goals.Contract, GoalCancel.Contract, WriteOff.Contract, Replay.Contract, VerifyLog.Contract,
+	GoalGet.Contract, Goals.Contract, GoalCancel.Contract, WriteOff.Contract, TakeOver.Contract, Replay.Contract, VerifyLog.Contract,
 	PersonaDefine.Contract, PersonaRemove.Contract, PersonaList.Contract, PersonaShow.Contract,
 	Shutdown.Contract,
 }

@@ -51,7 +51,11 @@ type Config struct {
 	Capacity *events.HostCapacity // of its host; nil: practically anything
 	Instance events.InstanceID    // empty: Instance
 	MaxSeats int                  // names that the instance holds at most; zero: any number
-	Idle     bool                 // without an engine: what is accepted stays where it is
+	// Silent answers for the instances that a takeover asks about.
+	Silent func(context.Context, events.InstanceID) error
+	Bound  func(provider string) bool
+	Shared *drill.Driver // another world's provider, which this one reaches too
+	Idle   bool          // without an engine: what is accepted stays where it is
 }
 
 // World is everything that a plane works with.
@@ -79,7 +83,9 @@ func New(t T, c Config) *World {
 	w.Shelf = sagas.NewShelf(w.Log)
 	w.Views = projections.NewRunner(w.Log, projections.NewViews(Space))
 	var err error
-	if w.Drill, err = drill.Open(drill.Config{Dir: filepath.Join(w.Dir, "drill"), Script: c.Script, Capacity: c.Capacity}); err != nil {
+	if w.Drill = c.Shared; w.Drill != nil {
+		// its owner closes it
+	} else if w.Drill, err = drill.Open(drill.Config{Dir: filepath.Join(w.Dir, "drill"), Script: c.Script, Capacity: c.Capacity}); err != nil {
 		t.Fatalf("the drill provider: %v", err)
 	}
 	registry, err := providers.NewRegistry(providers.BundleOf(w.Drill, nil))
@@ -93,21 +99,21 @@ func New(t T, c Config) *World {
 	exports := filepath.Join(w.Dir, "exports")
 	w.Plane = plane.New(plane.Options{
 		Space: Space, Self: self, Log: w.Log, Shelf: w.Shelf, Views: w.Views, Providers: registry, IDs: w.IDs, Now: time.Now,
-		ExportsDir: exports, Version: "1.0.0", MaxSeats: c.MaxSeats,
+		ExportsDir: exports, Version: "1.0.0", MaxSeats: c.MaxSeats, Silent: c.Silent, Bound: c.Bound, Lease: time.Millisecond,
 	})
 	w.Engine = sagas.NewEngine(sagas.Options{
 		Log: w.Log, Shelf: w.Shelf, Drivers: registry, Self: self, Caller: Caller, IDs: w.IDs, Now: steady.New().Now, Jitter: func() float64 { return 0 },
 		MaterialDir: filepath.Join(w.Dir, "material"), ExportsDir: exports, Continue: w.Plane.Continue,
 	})
-	w.run(c.Idle)
+	w.run(c)
 	return w
 }
 
-func (w *World) run(idle bool) {
+func (w *World) run(c Config) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = w.Views.Run(ctx) })
-	if !idle {
+	if !c.Idle {
 		wg.Go(func() {
 			_ = w.Log.Follow(ctx, 0, func(r events.Record) error { w.Engine.Absorb(r); return nil }, nil)
 		})
@@ -118,7 +124,9 @@ func (w *World) run(idle bool) {
 		cancel()
 		wg.Wait()
 		w.Plane.Close()
-		_ = w.Drill.Close()
+		if c.Shared == nil {
+			_ = w.Drill.Close()
+		}
 	})
 }
 

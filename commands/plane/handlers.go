@@ -37,6 +37,7 @@ var handlers = map[string]handler{
 	"goals":                  on(commands.Goals, (*Plane).goals),
 	"goal-cancel":            on(commands.GoalCancel, (*Plane).goalCancel),
 	"write-off":              on(commands.WriteOff, (*Plane).writeOff),
+	"takeover":               on(commands.TakeOver, (*Plane).takeOver),
 	"persona-define":         on(commands.PersonaDefine, (*Plane).personaDefine),
 	"persona-remove":         on(commands.PersonaRemove, (*Plane).personaRemove),
 	"persona-list":           on(commands.PersonaList, (*Plane).personaList),

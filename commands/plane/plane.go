@@ -45,6 +45,12 @@ func New(o Options) *Plane {
 	if o.Shared == nil {
 		o.Shared = func(string) bool { return false }
 	}
+	if o.Bound == nil {
+		o.Bound = func(string) bool { return false }
+	}
+	if o.Silent == nil {
+		o.Silent = func(context.Context, events.InstanceID) error { return nil }
+	}
 	if o.Requests == nil {
 		o.Requests = func() map[string]uint64 { return map[string]uint64{} }
 	}

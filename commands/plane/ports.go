@@ -7,6 +7,7 @@ import (
 
 	"berth/aggregates"
 	"berth/aggregates/goal"
+	"berth/aggregates/instance"
 	"berth/aggregates/numbering"
 	"berth/events"
 	"berth/events/eventlog"
@@ -25,6 +26,7 @@ type Shelf interface {
 	DecidePersonas(ctx context.Context, owner events.Owner, meta events.Meta, f func(aggregates.Personas) ([]events.Event, error)) (aggregates.Personas, events.Record, error)
 	DecideNumber(ctx context.Context, b events.Boundary, meta events.Meta, f func(numbering.State) ([]events.Event, error)) (numbering.State, events.Record, error)
 	Number(ctx context.Context, b events.Boundary) (numbering.State, uint64, error)
+	Instance(ctx context.Context, id events.InstanceID) (instance.State, uint64, error)
 	DecideGoal(ctx context.Context, b events.Boundary, meta events.Meta, f func(goal.State) ([]events.Event, error)) (goal.State, events.Record, error)
 }
 
@@ -69,6 +71,14 @@ type Options struct {
 	// Shared says which providers make environments on the manager's own host:
 	// they share its CPUs, memory and disk. Nil: none does.
 	Shared func(provider string) bool
+	// Bound says which providers' environments only their own instance can
+	// reach: they are on its host or in its directory. Nil: none are.
+	Bound func(provider string) bool
+	// Silent asks whether nobody answers in the place of an instance: nil, or
+	// why that is not known or not so. Nil: nobody ever answers.
+	Silent func(ctx context.Context, id events.InstanceID) error
+	// Lease is how long an instance may trust its last check of its epoch.
+	Lease time.Duration
 	// MaxSeats is how many names this instance holds at most, those that it has
 	// accepted with them; zero is no limit of its own.
 	MaxSeats int
