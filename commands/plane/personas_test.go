@@ -116,7 +116,7 @@ func TestSpawnOfAPersona(t *testing.T) {
 // A record that this program can't read stops the catalog, and says which.
 func TestACatalogThatCantBeRead(t *testing.T) {
 	var p aggregates.Personas
-	p.Fold(events.Record{Sequence: 7, Boundary: "persona.local", Broken: fault.New(fault.UnsupportedVersion, "from the future")})
+	p.Fold(&events.Record{Sequence: 7, Boundary: "persona.local", Broken: fault.New(fault.UnsupportedVersion, "from the future")})
 	_, define := p.Define(events.PersonaDefined{Name: "a", Text: "x"})
 	_, remove := p.Remove("a")
 	for _, err := range []error{define, remove} {
