@@ -31,7 +31,7 @@ import (
 const counting = `n=0; echo ready $BERTH_SEAT; cat "$BERTH_MATERIAL/token" | wc -c
 while read x; do
 	n=$((n+1)); echo "$x" >>notes
-	case $x in rand) echo "rand=$(od -An -tx1 -N8 /dev/urandom | tr -d ' ');";; *) echo "$x is number $n on $(uname -n)";; esac
+	case $x in now) echo "it is $(date +%s);";; show) echo "notes: $(echo $(cat notes));";; rand) echo "rand=$(od -An -tx1 -N8 /dev/urandom | tr -d ' ');";; *) echo "$x is number $n on $(uname -n)";; esac
 done; exit 7`
 
 // say types a line at the seat's terminal.
@@ -78,6 +78,7 @@ func TestAMachinesLife(t *testing.T) {
 	r.forks(id, cp, p)
 
 	r.tell(id, "two", "two is number 2 on demo") // the original has gone on
+	r.restores(id, facts)
 	// The command ends by this, and its machine may be gone before it answers.
 	_ = r.say(id, "\x04")
 	r.until("the exit of the command", func() bool { return r.inspect(id).State == events.StateStopped })

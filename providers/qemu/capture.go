@@ -82,6 +82,26 @@ func (d *Driver) takeCheckpoint(ctx context.Context, c *seat.Call, from origin, 
 	return c.Dir.WriteJSON(fileFrom, k)
 }
 
+// restore has a supervisor take the machine's place that begins with a
+// checkpoint of it: with the memory, or with a boot and that home. What it
+// starts is what was started before.
+func (d *Driver) restore(_ context.Context, c *seat.Call, from events.Checkpoint) (any, error) {
+	var s machine.Start
+	if err := c.Dir.ReadJSON(seatdir.FileStart, &s); err != nil {
+		return nil, err
+	}
+	k, err := loadKept(c.Dir, from.ID)
+	if err != nil {
+		return nil, err
+	}
+	if from.Kind == "memory" && (k.Hardware == nil || k.Hardware.Digest() != s.Hardware.Digest()) {
+		return nil, otherMachine(from.ID)
+	}
+	s.Operation, s.Fingerprint, s.Replace = c.Op.ID, seatdir.Fingerprint(c.Op), true
+	s.Restore = &machine.Restore{Kind: from.Kind, SHA256: from.SHA256, ByteLength: from.ByteLength, File: machine.StateFile(from.ID)}
+	return s, nil
+}
+
 func otherMachine(id string) error {
 	return fault.New(fault.FailedPrecondition,
 		"checkpoint %s is of another machine: memory, processors, kernel, agent and QEMU must all be those it was made with", id)

@@ -89,7 +89,7 @@ func New(cfg Config) (*Driver, error) {
 		Mode:           0o700,
 		Captures:       []events.ProviderState{events.StateRunning, events.StatePaused},
 		MaxCheckpoints: MaxCheckpoints, MaxFiles: MaxFiles, CaptureExt: machine.StateExt, ExportExt: ".bin",
-		Network: resolved, Sees: card, Provision: d.provision, Start: d.startOf, Checkpoint: d.checkpoint,
+		Network: resolved, Sees: card, Provision: d.provision, Start: d.startOf, Checkpoint: d.checkpoint, Restore: d.restore,
 	})
 	if err != nil {
 		return nil, err

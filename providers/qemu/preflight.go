@@ -156,7 +156,8 @@ func (d *Driver) Preflight(ctx context.Context, plan events.Plan) (providers.Pre
 		check("from", err, "checkpoint %s", ch.from.checkpoint)
 	}
 	p.Capabilities = events.Capabilities{
-		Custody: true, ColdCheckpoint: ch.checkpoint == "cold", MemoryCheckpoint: ch.checkpoint == "memory", PauseKeepsMemory: true, Export: true, Screen: true,
+		Custody: true, ColdCheckpoint: ch.checkpoint == "cold", MemoryCheckpoint: ch.checkpoint == "memory", Snapshot: true,
+		PauseKeepsMemory: true, Export: true, Screen: true,
 		Extend: events.ExtendLimit{StepMs: seat.ExtendStep.Milliseconds()},
 	}
 	return p, nil

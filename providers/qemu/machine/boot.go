@@ -311,7 +311,7 @@ func exists(p string) (bool, error) {
 }
 
 func (s *supervisor) putHome(ctx context.Context, want Restore) error {
-	f, err := os.Open(s.dir.File(FileHome))
+	f, err := os.Open(s.dir.File(want.file()))
 	if err != nil {
 		return err
 	}
@@ -333,7 +333,7 @@ func same(want Restore, sum string) error {
 // restore streams a memory checkpoint in and lets the machine go on, with the
 // time, the entropy and the name of now. A damaged one never runs.
 func (s *supervisor) restore(ctx context.Context, want Restore) error {
-	f, err := os.Open(s.dir.File(FileState))
+	f, err := os.Open(s.dir.File(want.file()))
 	if err != nil {
 		return err
 	}

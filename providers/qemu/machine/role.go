@@ -123,6 +123,11 @@ func (s *supervisor) take() (*events.Facts, error) {
 	case e.Standing != seatdir.Begun:
 		return nil, fault.New(fault.FailedPrecondition, "start %s was fenced off before it began", s.start.Operation)
 	}
+	if s.start.Replace {
+		if err := custodian.Supersede(s.dir); err != nil {
+			return nil, custodian.GiveUp(s.dir, j, *e, err)
+		}
+	}
 	life, held, err := s.dir.HoldLife()
 	if err != nil || !held {
 		return nil, fault.New(fault.Conflict, "another supervisor holds machine %s", s.dir.ID).WithOutcome(fault.Unknown)
@@ -130,6 +135,10 @@ func (s *supervisor) take() (*events.Facts, error) {
 	s.life = life
 	facts, err := s.launch(j)
 	entry := seatdir.Entry{Operation: e.Operation, Verb: e.Verb, Fingerprint: e.Fingerprint, Standing: seatdir.Landed, Facts: facts}
+	if err != nil && s.start.Replace { // the machine that was there has ended, and its memory with it
+		s.abandon()
+		return nil, custodian.GiveUp(s.dir, j, *e, err)
+	}
 	if err != nil {
 		s.abandon()
 		f := fault.From(err).WithOutcome(fault.NotExecuted)

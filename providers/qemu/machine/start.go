@@ -36,6 +36,8 @@ type Start struct {
 	Launch      wire.Launch          `json:"launch"`
 	SlotsDir    string               `json:"slotsDir"` // where boots take turns
 	Restore     *Restore             `json:"restore,omitempty"`
+	// Replace says that this start takes the place of whatever holds the machine.
+	Replace bool `json:"replace,omitempty"`
 	// Memory says that the machine's memory may be asked for as a checkpoint: it
 	// is then paused between two messages of its agent only.
 	Memory bool `json:"memory,omitempty"`
@@ -56,8 +58,10 @@ type Hardware struct {
 	Network     string `json:"network,omitempty"` // user; empty: no card
 }
 
-// Restore is a checkpoint to begin from.
+// Restore is a checkpoint to begin from. Its content is in File, a name in the
+// machine's directory; empty: FileState or FileHome, by its kind.
 type Restore struct {
+	File       string `json:"file,omitempty"`
 	Kind       string `json:"kind"` // memory or cold
 	SHA256     string `json:"sha256"`
 	ByteLength int64  `json:"byteLength"`
@@ -66,6 +70,16 @@ type Restore struct {
 // The board: no legacy devices. The clock is kept, because the kernel waits
 // seconds for one that is missing; ACPI is how it finds its virtio devices.
 const Board = "microvm,acpi=on,pit=off,pic=off,rtc=on,isa-serial=off"
+
+func (r Restore) file() string {
+	switch {
+	case r.File != "":
+		return r.File
+	case r.Kind == "memory":
+		return FileState
+	}
+	return FileHome
+}
 
 // Digest names the hardware: equal digests restore each other's memory.
 func (h Hardware) Digest() string {
