@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"berth/events/fault"
 )
@@ -111,13 +110,32 @@ func member(b []byte, name, value string) []byte {
 // quote writes s as a JSON string; only unusual text costs a call of the library.
 func quote(b []byte, s string) []byte {
 	for i := range len(s) {
-		if c := s[i]; c < ' ' || c >= utf8.RuneSelf || c == '"' || c == '\\' || c == '<' || c == '>' || c == '&' || c == 0x7f {
+		if unusual[s[i]]&escaped != 0 {
 			t, _ := json.Marshal(s) // a string can always be written
 			return append(b, t...)
 		}
 	}
 	return append(append(append(b, '"'), s...), '"')
 }
+
+// What is unusual in a string: bytes that the library writes otherwise, or of
+// which only it is sure, and bytes that are not themselves when they are read.
+const (
+	escaped = 1 << iota
+	unread
+)
+
+var unusual = func() (t [256]byte) {
+	for c := range t {
+		if c < ' ' || c >= 0x7f || c == '\\' {
+			t[c] = escaped | unread
+		}
+	}
+	for _, c := range `"<>&` {
+		t[c] |= escaped
+	}
+	return t
+}()
 
 // envelope is a body as any JSON reader sees it.
 type envelope struct {

@@ -25,6 +25,9 @@ const (
 // ParseQuantity reads a decimal; NaN, infinities, negatives and what exceeds
 // the limits are refused.
 func ParseQuantity(s string) (Quantity, error) {
+	if isWhole(s) {
+		return ofText(s), nil
+	}
 	refuse := func(why string) (Quantity, error) {
 		return Quantity{}, fault.New(fault.BadRequest, "quantity %q is not valid: %s", clip(s), why)
 	}
@@ -49,6 +52,24 @@ func ParseQuantity(s string) (Quantity, error) {
 	return quantityOf(d), nil
 }
 
+// isWhole says that s is a whole number as it is printed, as nearly all are.
+func isWhole(s string) bool {
+	for i := range len(s) {
+		if s[i] < '0' || s[i] > '9' {
+			return false
+		}
+	}
+	return 0 < len(s) && len(s) <= MaxQuantityDigits && (s[0] != '0' || s == "0")
+}
+
+// ofText is the quantity whose text that is.
+func ofText(s string) Quantity {
+	if s == "0" {
+		return Quantity{}
+	}
+	return Quantity{s}
+}
+
 // MustQuantity is ParseQuantity for constants in code.
 func MustQuantity(s string) Quantity {
 	q, err := ParseQuantity(s)
@@ -59,11 +80,7 @@ func MustQuantity(s string) Quantity {
 }
 
 func quantityOf(d *apd.Decimal) Quantity {
-	t := d.Text('f')
-	if t == "0" {
-		t = ""
-	}
-	return Quantity{t}
+	return ofText(d.Text('f'))
 }
 
 func (q Quantity) decimal() *apd.Decimal {
@@ -86,10 +103,18 @@ func (q Quantity) String() string {
 func (q Quantity) IsZero() bool { return q.text == "" }
 
 // Cmp is -1, 0 or 1.
-func (q Quantity) Cmp(r Quantity) int { return q.decimal().Cmp(r.decimal()) }
+func (q Quantity) Cmp(r Quantity) int {
+	if q == r {
+		return 0
+	}
+	return q.decimal().Cmp(r.decimal())
+}
 
 // Add is q + r, exactly.
 func (q Quantity) Add(r Quantity) Quantity {
+	if r.IsZero() {
+		return q
+	}
 	d := new(apd.Decimal)
 	if _, err := apd.BaseContext.Add(d, q.decimal(), r.decimal()); err != nil {
 		panic("events: adding quantities: " + err.Error())
@@ -100,7 +125,10 @@ func (q Quantity) Add(r Quantity) Quantity {
 
 // Sub is q - r, exactly; a result below zero is zero with ok false.
 func (q Quantity) Sub(r Quantity) (_ Quantity, ok bool) {
-	if q.Cmp(r) < 0 {
+	switch {
+	case r.IsZero():
+		return q, true
+	case q.Cmp(r) < 0:
 		return Quantity{}, false
 	}
 	d := new(apd.Decimal)

@@ -105,7 +105,7 @@ func (s *scanner) raw() []byte {
 	}
 	in := s.b[1 : 1+n]
 	for _, c := range in {
-		if c < ' ' || c >= 0x7f || c == '\\' {
+		if unusual[c]&unread != 0 {
 			s.bad = true
 			return nil
 		}

@@ -1,6 +1,7 @@
 package events
 
 import (
+	"encoding/binary"
 	"sync/atomic"
 	"time"
 
@@ -132,6 +133,22 @@ const (
 
 var sharedStrings [sharedSlots]atomic.Pointer[string]
 
+// slotOf is the place of a string: by its length and its two ends, which may
+// overlap, since types share their ends and ids their beginnings.
+func slotOf(b []byte) uint64 {
+	const odd = 0x9E3779B97F4A7C15
+	h := uint64(len(b)) * odd
+	if len(b) >= 8 {
+		h = (h ^ binary.LittleEndian.Uint64(b)) * odd
+		h = (h ^ h>>32 ^ binary.LittleEndian.Uint64(b[len(b)-8:])) * odd
+	} else {
+		for _, c := range b {
+			h = (h ^ uint64(c)) * odd
+		}
+	}
+	return h >> 52
+}
+
 // shared is str for what is likely to have been read before: the ids of a life
 // are in each of its records, and what the folds keep of them is one string
 // then, not one for each place. Which one is kept of two that fall on one slot
@@ -144,11 +161,7 @@ func (s *scanner) shared() string {
 	if len(b) > maxShared {
 		return string(b)
 	}
-	h := uint64(len(b))
-	for _, c := range b[max(0, len(b)-12):] {
-		h = (h ^ uint64(c)) * 0x9E3779B97F4A7C15
-	}
-	slot := &sharedStrings[h>>52]
+	slot := &sharedStrings[slotOf(b)]
 	if p := slot.Load(); p != nil && *p == string(b) {
 		return *p
 	}

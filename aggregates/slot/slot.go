@@ -138,7 +138,9 @@ func (s *State) Fold(m *events.Meta, e events.Event) bool {
 		s.Activated = true
 	case events.SlotTerminalizing:
 		s.Reason, s.EndedAt = e.Reason, m.Time
-		s.Grace, _ = time.ParseDuration(e.Grace)
+		if e.Grace != "" {
+			s.Grace, _ = time.ParseDuration(e.Grace)
+		}
 	case events.SlotCleaned:
 		s.Cleaned = true
 	case events.SlotTakenOver:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"berth/events"
 	"berth/events/eventlog"
@@ -15,11 +16,12 @@ import (
 type Log struct {
 	mu         sync.Mutex
 	records    []*events.Record // never changed once they are stored
+	room       []events.Record  // where the next records go: they are made many at a time
 	bodies     [][]byte
 	boundaries map[events.Boundary]*line
 	grown      chan struct{} // closed at the next append; nil if nobody waits for it
 	full       bool
-	hooks      Hooks
+	hooks      atomic.Pointer[Hooks]
 }
 
 // line is one boundary's records: indexes into Log.records, oldest first.
@@ -30,7 +32,7 @@ type line struct {
 }
 
 // Hooks are called by Commit and CommitAll, with the lock not held, for the
-// simulation of failures. A nil hook does nothing.
+// simulation of failures; what they are given is not theirs to change. A nil hook does nothing.
 type Hooks struct {
 	// Before may return an error, which is returned and nothing is stored.
 	Before func(cs []events.Commit) error
@@ -41,15 +43,13 @@ type Hooks struct {
 
 // New is an empty log.
 func New() *Log {
-	return &Log{boundaries: map[events.Boundary]*line{}}
+	l := &Log{boundaries: map[events.Boundary]*line{}}
+	l.hooks.Store(&Hooks{})
+	return l
 }
 
 // SetHooks replaces the hooks.
-func (l *Log) SetHooks(h Hooks) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.hooks = h
-}
+func (l *Log) SetHooks(h Hooks) { l.hooks.Store(&h) }
 
 // SetFull makes every new commit fail with resource-exhausted, or ends that.
 func (l *Log) SetFull(full bool) {
@@ -78,7 +78,9 @@ func (l *Log) AppendRaw(b events.Boundary, body []byte) uint64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	body = slices.Clone(body)
-	return l.append(events.ParseRecord(b, uint64(len(l.records))+1, body), body).Sequence
+	sequence := uint64(len(l.records)) + 1
+	l.append(events.ParseRecord(b, sequence, body), body)
+	return sequence
 }
 
 // Body is the stored bytes of one record, nil if there is none. They are the
@@ -116,9 +118,7 @@ func (l *Log) commit(ctx context.Context, cs []events.Commit) ([]events.Record, 
 	if err := ctx.Err(); err != nil {
 		return nil, fault.New(fault.Cancelled, "the commit on %s was not begun: %s", cs[0].Boundary, err)
 	}
-	l.mu.Lock()
-	hooks := l.hooks
-	l.mu.Unlock()
+	hooks := l.hooks.Load()
 	if hooks.Before != nil {
 		if err := hooks.Before(cs); err != nil {
 			return nil, err
@@ -142,7 +142,7 @@ func (l *Log) store(cs []events.Commit) ([]events.Record, error) {
 	if rs, ok := l.already(cs); ok {
 		return rs, nil
 	}
-	bodies, hashes := make([][]byte, len(cs)), make([]events.Hash, len(cs))
+	bodies, hashes := make([][]byte, 0, 1), make([]events.Hash, 0, 1) // nearly always one
 	for i := range cs {
 		c, last := cs[i], l.last(cs[i].Boundary)
 		if last.Sequence != c.Expect {
@@ -152,16 +152,27 @@ func (l *Log) store(cs []events.Commit) ([]events.Record, error) {
 		if err != nil {
 			return nil, err
 		}
-		bodies[i], hashes[i] = body, h
+		bodies, hashes = append(bodies, body), append(hashes, h)
 	}
 	if l.full {
 		return nil, eventlog.Full(cs[0].Boundary)
 	}
-	rs := make([]events.Record, len(cs))
+	l.makeRoom(len(cs))
+	from := len(l.room)
 	for i, c := range cs {
-		rs[i] = l.append(events.Reread(c.Boundary, uint64(len(l.records))+1, bodies[i], hashes[i]), bodies[i])
+		l.append(events.Reread(c.Boundary, uint64(len(l.records))+1, bodies[i], hashes[i]), bodies[i])
 	}
-	return rs, nil
+	return slices.Clip(l.room[from:]), nil
+}
+
+// roomFor is how many records are made at a time.
+const roomFor = 32
+
+// makeRoom has n records be next to each other. What is stored never moves.
+func (l *Log) makeRoom(n int) {
+	if cap(l.room)-len(l.room) < n {
+		l.room = make([]events.Record, 0, max(n, roomFor))
+	}
 }
 
 // already answers a commit that is stored: each id is its boundary's last.
@@ -188,7 +199,7 @@ func (l *Log) last(b events.Boundary) *events.Record {
 	return l.records[of.at[len(of.at)-1]]
 }
 
-func (l *Log) append(r events.Record, body []byte) events.Record {
+func (l *Log) append(r events.Record, body []byte) {
 	of := l.boundaries[r.Boundary]
 	if of == nil {
 		of = &line{}
@@ -198,11 +209,12 @@ func (l *Log) append(r events.Record, body []byte) events.Record {
 	}
 	of.odd = of.odd || r.Batch != nil // it may be torn
 	of.at = append(of.at, len(l.records))
-	l.records = append(l.records, &r)
+	l.makeRoom(1)
+	l.room = append(l.room, r)
+	l.records = append(l.records, &l.room[len(l.room)-1])
 	l.bodies = append(l.bodies, body)
 	if l.grown != nil {
 		close(l.grown)
 		l.grown = nil
 	}
-	return r
 }
