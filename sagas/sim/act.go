@@ -62,7 +62,7 @@ func (m *manager) answer(e *entry, ans drill.Answer, in func() input) {
 		took = reads
 		in = func() input { return nothing }
 	}
-	m.s.after(took, func() { m.alive(func() { m.post(e, in(), true) }) })
+	m.after(took, func() { m.post(e, in(), true) })
 }
 
 func nothing(t *turn, s seatState) []events.Event {
@@ -177,7 +177,8 @@ func (m *manager) call(e *entry, op *providers.Operation) {
 	case ans.Delivery == drill.Never || took > limit:
 		m.outcome(e, op, limit, true, lost)
 	default:
-		m.outcome(e, op, took, true, func() providers.Outcome { return ans.Outcome })
+		out := ans.Outcome // without the rest of the answer
+		m.outcome(e, op, took, true, func() providers.Outcome { return out })
 	}
 	m.s.watch()
 	if m.s.chance(150) {
@@ -188,19 +189,17 @@ func (m *manager) call(e *entry, op *providers.Operation) {
 // outcome delivers an answer, checked as package providers checks one: the
 // provider repeats what it was handed in its failures.
 func (m *manager) outcome(e *entry, op *providers.Operation, after time.Duration, last bool, out func() providers.Outcome) {
-	m.s.after(after, func() {
-		m.alive(func() {
-			o := out()
-			if o.Fault != nil && op.Material != nil {
-				told := *o.Fault
-				told.Message += ": " + string(op.Material[sagas.Purpose])
-				o.Fault = &told
-				if !m.s.o.Sabotage.KeepSecrets {
-					o.Fault = providers.ScrubFault(&told, op.Material)
-				}
+	m.after(after, func() {
+		o := out()
+		if o.Fault != nil && op.Material != nil {
+			told := *o.Fault
+			told.Message += ": " + string(op.Material[sagas.Purpose])
+			o.Fault = &told
+			if !m.s.o.Sabotage.KeepSecrets {
+				o.Fault = providers.ScrubFault(&told, op.Material)
 			}
-			m.post(e, answered(op, o), last)
-		})
+		}
+		m.post(e, answered(op, o), last)
 	})
 }
 
@@ -243,9 +242,7 @@ func (m *manager) accept(e *entry, s *seatState, id events.OperationID) {
 	}
 	good := got.size == file.ByteLength && got.sha == file.SHA256 && file.ByteLength <= op.Arguments.MaxBytes
 	e.inFlight = true
-	m.s.after(took, func() {
-		m.alive(func() { m.post(e, accepted(id, file, good || m.s.o.Sabotage.AcceptAny), true) })
-	})
+	m.after(took, func() { m.post(e, accepted(id, file, good || m.s.o.Sabotage.AcceptAny), true) })
 }
 
 func accepted(id events.OperationID, file events.File, good bool) input {

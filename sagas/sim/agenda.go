@@ -7,6 +7,7 @@ import "time"
 type item struct {
 	at int64
 	n  int
+	m  *manager // who does it, if he is there; nil for the world
 	do func()
 }
 
@@ -18,9 +19,14 @@ type agenda []item
 
 func (s *sim) after(d time.Duration, do func()) { s.at(s.now.Add(d), do) }
 
-func (s *sim) at(t time.Time, do func()) {
+func (s *sim) at(t time.Time, do func()) { s.put(t, nil, do) }
+
+// after is what a manager does later, if it is alive then, or when it wakes up.
+func (m *manager) after(d time.Duration, do func()) { m.s.put(m.s.now.Add(d), m, do) }
+
+func (s *sim) put(t time.Time, m *manager, do func()) {
 	s.n++
-	s.agenda.push(item{int64(t.Sub(epochZero)), s.n, do})
+	s.agenda.push(item{int64(t.Sub(epochZero)), s.n, m, do})
 }
 
 func (a *agenda) push(it item) {

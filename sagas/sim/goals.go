@@ -62,7 +62,7 @@ func (m *manager) stepGoal(b events.Boundary) {
 		return
 	}
 	if err != nil {
-		m.s.after(m.s.upTo(10*time.Second), func() { m.alive(func() { m.stepGoal(b) }) })
+		m.after(m.s.upTo(10*time.Second), func() { m.stepGoal(b) })
 		return
 	}
 	was := e.state
@@ -93,12 +93,10 @@ func (m *manager) waits(b events.Boundary, e *goalEntry, seat seatState) {
 	if wait := at.Sub(m.clock()); wait > 0 {
 		e.wake++
 		n := e.wake
-		m.s.after(wait, func() {
-			m.alive(func() {
-				if e.wake == n {
-					m.stepGoal(b)
-				}
-			})
+		m.after(wait, func() {
+			if e.wake == n {
+				m.stepGoal(b)
+			}
 		})
 	}
 }

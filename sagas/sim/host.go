@@ -145,9 +145,9 @@ func (s *sim) stored(rs []events.Record) error {
 
 // deliver gives a record of the follow, some of them again, also much later.
 func (s *sim) deliver(m *manager, r *events.Record) {
-	hear := func() { m.alive(func() { m.hear(r) }) }
-	s.after(s.upTo(20*time.Millisecond), hear)
+	hear := func() { m.hear(r) }
+	m.after(s.upTo(20*time.Millisecond), hear)
 	if s.chance(40) {
-		s.after(s.upTo(10*time.Minute), hear)
+		m.after(s.upTo(10*time.Minute), hear)
 	}
 }

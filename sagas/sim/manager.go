@@ -88,7 +88,7 @@ func (m *manager) wakeUp() {
 }
 
 func (m *manager) soon(f func()) {
-	m.s.after(m.s.upTo(10*time.Millisecond), func() { m.alive(f) })
+	m.after(m.s.upTo(10*time.Millisecond), f)
 }
 
 // begin takes up what the log says is this host's.

@@ -80,6 +80,7 @@ type sim struct {
 	books   *books
 	readers *readers
 	digest  hash.Hash
+	scratch []byte // of the digest
 	result  Result
 	broken  []string // laws that were broken
 }
@@ -156,7 +157,11 @@ func (s *sim) play() {
 		if at := epochZero.Add(time.Duration(it.at)); at.After(s.now) {
 			s.now = at
 		}
-		it.do()
+		if it.m != nil {
+			it.m.alive(it.do)
+		} else {
+			it.do()
+		}
 	}
 }
 
@@ -235,14 +240,15 @@ func (s *sim) broke(format string, args ...any) {
 
 // fingerprint adds a number to the digest of the history.
 func (s *sim) fingerprint(b []byte, n int64) {
-	s.digest.Write(b)
-	s.digest.Write(binary.LittleEndian.AppendUint64(nil, uint64(n)))
+	s.scratch = binary.LittleEndian.AppendUint64(append(s.scratch[:0], b...), uint64(n))
+	s.digest.Write(s.scratch)
 }
 
 // provider is one call to the machine. What came of it is in the digest.
 func (s *sim) provider(c drill.Call) drill.Answer {
 	a := s.machine.Apply(s.now, c)
-	s.fingerprint([]byte(c.Operation), int64(a.After))
+	s.scratch = append(s.scratch[:0], c.Operation...)
+	s.fingerprint(s.scratch, int64(a.After))
 	return a
 }
 

@@ -4,7 +4,6 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
-	"runtime/debug"
 	"strconv"
 	"strings"
 	"testing"
@@ -91,7 +90,7 @@ func TestSeedsReplayExactly(t *testing.T) {
 }
 
 func BenchmarkLifetimes(b *testing.B) {
-	defer debug.SetGCPercent(debug.SetGCPercent(gcPercent)) // as Sweep does
+	defer batch()() // as Sweep does
 	lives, used := 0, steady.ProcessorTime()
 	for seed := uint64(0); b.Loop(); seed++ {
 		r, err := Run(seed)

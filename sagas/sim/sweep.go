@@ -12,9 +12,21 @@ import (
 // MaxFailures is how many failing seeds a sweep keeps before it ends.
 const MaxFailures = 20
 
-// gcPercent gives the collector more room while histories are played: each
-// leaves a few megabytes, all of which is garbage at its end.
-const gcPercent = 800
+// gcPercent and heapLimit give the collector more room while histories are
+// played: each leaves a few megabytes, all of which is garbage at its end. With
+// two workers the heap is some 200 MiB; the limit holds it with very many.
+const (
+	gcPercent = 3200
+	heapLimit = 1 << 30
+)
+
+// batch sets the collector for playing many histories; undo sets it back.
+func batch() (undo func()) {
+	percent := debug.SetGCPercent(gcPercent)
+	limit := debug.SetMemoryLimit(-1)
+	debug.SetMemoryLimit(min(limit, heapLimit))
+	return func() { debug.SetGCPercent(percent); debug.SetMemoryLimit(limit) }
+}
 
 // Failure is a seed that broke a law.
 type Failure struct {
@@ -51,7 +63,7 @@ type Report struct {
 // workers, until all are played, ctx ends or MaxFailures have failed. progress
 // may be nil; it is told how many are done, from any goroutine.
 func Sweep(ctx context.Context, from uint64, seeds, workers int, progress func(done int)) Report {
-	defer debug.SetGCPercent(debug.SetGCPercent(gcPercent))
+	defer batch()()
 	began := time.Now()
 	r := Report{From: from, Workers: workers, Failures: []Failure{}}
 	var next atomic.Int64

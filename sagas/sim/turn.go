@@ -49,7 +49,7 @@ func (m *manager) step(e *entry) {
 		m.dead = true
 	case err != nil:
 		e.failures++
-		m.s.after(sagas.Backoff(e.failures-1, m.s.rng.Float64()), func() { m.alive(func() { m.step(e) }) })
+		m.after(sagas.Backoff(e.failures-1, m.s.rng.Float64()), func() { m.step(e) })
 	default:
 		e.failures, e.inbox, e.try = 0, nil, t.try
 		if r.Sequence != 0 {
@@ -185,11 +185,9 @@ func (m *manager) rest(e *entry, at time.Time) {
 		return
 	}
 	n := e.wake
-	m.s.at(at.Add(-m.offset), func() {
-		m.alive(func() {
-			if e.wake == n {
-				m.step(e)
-			}
-		})
+	m.s.put(at.Add(-m.offset), m, func() {
+		if e.wake == n {
+			m.step(e)
+		}
 	})
 }
