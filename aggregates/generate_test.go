@@ -123,6 +123,19 @@ var kinds = []func(t *rapid.T, i ids) events.Event{
 	func(_ *rapid.T, i ids) events.Event {
 		return events.EnvironmentWrittenOff{Environment: i.env, UID: i.uid, Reason: "lost"}
 	},
+	func(t *rapid.T, i ids) events.Event {
+		e := events.TurnRelayed{UID: i.uid, Turn: i.op, Goal: string(events.GoalBoundary(caller, "g-"+events.GoalID(i.op))), Deadline: t0}
+		if t != nil {
+			e.Deadline = millis(t, "deadline")
+		}
+		return e
+	},
+	func(_ *rapid.T, i ids) events.Event {
+		return events.TurnYielded{UID: i.uid, Turn: i.op, Status: events.TurnHandoff, To: "next", Note: "so far"}
+	},
+	func(_ *rapid.T, i ids) events.Event {
+		return events.TurnDropped{UID: i.uid, Turn: i.op, Reason: "deadline", Outcome: fault.Unknown, DownAt: &t0}
+	},
 	func(_ *rapid.T, _ ids) events.Event { return events.CommandAnswered{Command: "cmd", Fingerprint: "f"} },
 }
 

@@ -1,7 +1,7 @@
 // Package aggregates composes the pure state machines that share a seat's
-// boundary: its slot, its head with gate and ledger, and its environment with
-// the operation journal. One compare-and-append on the boundary's last
-// sequence fences all three (blueprint 4), and every decision is a method that
+// boundary: its slot, its head with gate and ledger, its environment with the
+// operation journal, and its turns. One compare-and-append on the boundary's
+// last sequence fences them all (blueprint 4), and every decision is a method that
 // returns events or a typed refusal.
 //
 // Nothing here reads a clock, makes an id, does I/O or starts a goroutine:
@@ -13,6 +13,7 @@ import (
 	"berth/aggregates/head"
 	"berth/aggregates/intent"
 	"berth/aggregates/slot"
+	"berth/aggregates/turns"
 	"berth/events"
 	"berth/events/fault"
 )
@@ -26,6 +27,7 @@ type Seat struct {
 	Slot        slot.State
 	Head        head.State
 	Environment environment.State
+	Turns       turns.State
 	Commands    Commands
 	// Intents are the delegated intents about this name, oldest first; never
 	// changed in place.
@@ -81,7 +83,7 @@ func (s *Seat) take(r *events.Record) bool {
 	return true
 }
 
-// fold takes one event into all three, in place. One that the slot's table
+// fold takes one event into all of them, in place. One that the slot's table
 // refuses (a claim of a held name, the end of a life that is over) is refused
 // by all.
 func (s *Seat) fold(m *events.Meta, e events.Event) {
@@ -91,6 +93,7 @@ func (s *Seat) fold(m *events.Meta, e events.Event) {
 	s.Head.Fold(e)
 	s.Environment.Fold(m, e)
 	s.foldIntent(m, e)
+	s.Turns.Fold(m, e)
 }
 
 // With is the seat as it would be if the events were appended by m; the
@@ -127,6 +130,9 @@ func (s *Seat) checked(m *events.Meta, es []events.Event) error {
 			return err
 		}
 		if err := s.checkIntent(m, e); err != nil {
+			return err
+		}
+		if err := s.Turns.Check(e); err != nil {
 			return err
 		}
 		if _, ok := e.(events.SlotRetired); ok {

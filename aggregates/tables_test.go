@@ -11,6 +11,7 @@ import (
 	"berth/aggregates/instance"
 	"berth/aggregates/machine"
 	"berth/aggregates/slot"
+	"berth/aggregates/turns"
 	"berth/events"
 	"berth/events/fault"
 )
@@ -227,6 +228,31 @@ func TestGoalTable(t *testing.T) {
 			t.Errorf("a goal that is %q: Terminal and End disagree", st)
 		}
 	}
+}
+
+// Rules 2.6: a turn has one end.
+func TestTurnTable(t *testing.T) {
+	byOn := map[turns.On]events.Event{
+		turns.OnRelay: events.TurnRelayed{UID: uid1, Turn: op1, Deadline: t0},
+		turns.OnYield: events.TurnYielded{UID: uid1, Turn: op1, Status: events.TurnDone},
+		turns.OnDrop:  events.TurnDropped{UID: uid1, Turn: op1, Reason: turns.ReasonDeadline},
+	}
+	agree(t, turns.Table, func(from turns.Phase, on turns.On) (turns.Phase, bool) {
+		s := turns.State{UID: uid1}
+		switch from {
+		case turns.None:
+		case turns.Pending:
+			s.Pending = []turns.Turn{{ID: op1, Phase: from}}
+		default:
+			s.Ended = []turns.Turn{{ID: op1, Phase: from}}
+		}
+		after := s.Apply(events.Meta{Time: t0}, byOn[on])
+		got, _ := after.Find(op1)
+		if _, legal := turns.Table.Next(from, on); legal != (s.Check(byOn[on]) == nil) {
+			t.Errorf("turn/%s+%s: Check and the table disagree", from, on)
+		}
+		return got.Phase, got.Phase != from || !got.RelayedAt.IsZero() || !got.EndedAt.IsZero()
+	})
 }
 
 // Decision 1: epochs only rise.

@@ -47,6 +47,8 @@ const (
 	CanManage Capability = "manager.lifecycle"
 	CanFiles  Capability = "manager.files"
 	CanAdmin  Capability = "manager.admin"
+	// CanSelf is what a seat may ask of itself; every seat's credential has it.
+	CanSelf Capability = "manager.self"
 	// CanPersona defines and removes personas.
 	CanPersona Capability = "manager.persona"
 )

@@ -142,10 +142,19 @@ func annotate(s Schema, tag reflect.StructTag) {
 		if n, err := strconv.ParseInt(tag.Get(key), 10, 64); err == nil {
 			s[as] = n
 			if key == "max" {
-				s["minimum"] = 0
+				s["minimum"] = least(tag)
 			}
 		}
 	}
+}
+
+// least is the smallest number that a field takes: zero unless it says so.
+func least(tag reflect.StructTag) int64 {
+	n, err := strconv.ParseInt(tag.Get("min"), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
 }
 
 // Description is one command in the answer of `describe`.

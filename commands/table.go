@@ -160,6 +160,7 @@ var Table = []*Contract{
 	Ls.Contract, Inspect.Contract, Slots.Contract, History.Contract, Events.Contract, Usage.Contract, Logs.Contract, Wait.Contract, Type.Contract, Attach.Contract,
 	Spawn.Contract, Reserve.Contract, Provision.Contract, Start.Contract, Pause.Contract, Resume.Contract, Extend.Contract,
 	Checkpoint.Contract, Restore.Contract, Export.Contract, ExportRead.Contract, Retire.Contract,
+	Turn.Contract, TurnPending.Contract, TurnYield.Contract, Stop.Contract,
 	GoalGet.Contract, Goals.Contract, GoalCancel.Contract, WriteOff.Contract, TakeOver.Contract, Replay.Contract, VerifyLog.Contract,
 	PersonaDefine.Contract, PersonaRemove.Contract, PersonaList.Contract, PersonaShow.Contract,
 	Shutdown.Contract,

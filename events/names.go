@@ -43,6 +43,9 @@ const (
 	TypeIntentSwept           = "intent.swept"
 	TypeIntentEnded           = "intent.ended"
 	TypeIntentReleased        = "intent.released"
+	TypeTurnRelayed           = "turn.relayed"
+	TypeTurnYielded           = "turn.yielded"
+	TypeTurnDropped           = "turn.dropped"
 	TypeGoalAccepted          = "goal.accepted"
 	TypeGoalClaimed           = "goal.claimed"
 	TypeGoalDeclined          = "goal.declined"
@@ -172,6 +175,15 @@ func (EnvironmentInherited) EventType() string { return TypeEnvironmentInherited
 
 // EventType implements Event.
 func (CommandAnswered) EventType() string { return TypeCommandAnswered }
+
+// EventType implements Event.
+func (TurnRelayed) EventType() string { return TypeTurnRelayed }
+
+// EventType implements Event.
+func (TurnYielded) EventType() string { return TypeTurnYielded }
+
+// EventType implements Event.
+func (TurnDropped) EventType() string { return TypeTurnDropped }
 
 // EventType implements Event.
 func (GoalAccepted) EventType() string { return TypeGoalAccepted }

@@ -103,6 +103,11 @@ var phrases = map[string]func(events.Event) string{
 	events.TypeIntentReleased: phrase(func(e events.IntentReleased) string {
 		return fmt.Sprintf("intent %s holds the name no longer: %s", e.Intent, e.Reason)
 	}),
+	events.TypeTurnRelayed: phrase(func(e events.TurnRelayed) string {
+		return "asked to take a turn until " + clock(e.Deadline)
+	}),
+	events.TypeTurnYielded: phrase(func(e events.TurnYielded) string { return "turn given back: " + string(e.Status) }),
+	events.TypeTurnDropped: phrase(func(e events.TurnDropped) string { return "turn ended without an answer: " + e.Reason }),
 	events.TypeGoalAccepted: phrase(func(e events.GoalAccepted) string {
 		return e.Command + " of " + string(e.Allocated.Name) + " accepted"
 	}),

@@ -8,6 +8,7 @@ import (
 	"berth/aggregates/environment"
 	"berth/aggregates/goal"
 	"berth/aggregates/slot"
+	"berth/aggregates/turns"
 	"berth/events"
 	"berth/events/fault"
 )
@@ -22,9 +23,12 @@ func NextGoal(g goal.State, s aggregates.Seat, b events.Boundary, now time.Time)
 		return nil
 	}
 	var v verdict
-	if g.Command == "spawn" {
+	switch g.Command {
+	case "spawn":
 		v = spawnVerdict(g, s)
-	} else {
+	case goal.CommandTurn:
+		v = turnVerdict(g, s)
+	default:
 		v = operationVerdict(g, s, b)
 	}
 	switch {
@@ -163,6 +167,23 @@ func restored(e environment.State, op environment.Operation) events.Checkpoint {
 		}
 	}
 	return events.Checkpoint{ID: op.Arguments.CheckpointID}
+}
+
+// turnVerdict reads the end of a turn off the seat that it was relayed to.
+func turnVerdict(g goal.State, s aggregates.Seat) verdict {
+	t, ok := s.Turns.Find(g.Allocated.Operation)
+	switch {
+	case !ok && means(g, s) && s.Slot.Held():
+		return verdict{} // not relayed yet
+	case !ok:
+		return verdict{state: events.GoalUncertain, fault: fault.New(fault.Expired, "%s ended, and what became of the turn is not kept", g.Allocated.Name).WithOutcome(fault.Unknown)}
+	case t.Phase == turns.Pending && !s.Slot.Held(): // it was written off
+		return verdict{state: events.GoalFailed, fault: fault.New(fault.FailedPrecondition, "%s was written off before it gave the turn back", s.Alias).WithOutcome(fault.Unknown)}
+	case t.Phase == turns.Pending:
+		return verdict{phase: "relayed"}
+	}
+	state, why, result := t.Verdict(s.Alias)
+	return verdict{state: state, fault: why, result: result}
 }
 
 func mustJSON(v any) json.RawMessage {

@@ -108,7 +108,7 @@ func (e *Engine) keepGoal(ent *entry, g goalPage, seq uint64, seat aggregates.Se
 		return
 	}
 	at := s.Ready
-	if (ent.resume && !bound(s, seat) || Unclaimed(s, seat, e.o.Now())) && e.o.Continue != nil {
+	if (ent.resume && unmade(s, seat) || Unclaimed(s, seat, e.o.Now())) && e.o.Continue != nil {
 		e.resume(ent, s)
 		if at.IsZero() || ent.try.Next.Before(at) {
 			at = ent.try.Next
@@ -139,6 +139,9 @@ func goalsOf(s aggregates.Seat) []events.Boundary {
 	}
 	for _, o := range env.Done {
 		out = append(out, o.Goal)
+	}
+	for _, t := range slices.Concat(s.Turns.Pending, s.Turns.Ended) {
+		out = append(out, t.Goal)
 	}
 	return slices.DeleteFunc(out, func(b events.Boundary) bool { return b == "" })
 }
@@ -183,8 +186,18 @@ func bound(g goal.State, s aggregates.Seat) bool {
 	if g.Allocated.Operation == "" {
 		return s.Slot.UID == g.Allocated.UID
 	}
+	if g.Command == goal.CommandTurn {
+		_, ok := s.Turns.Find(g.Allocated.Operation)
+		return ok
+	}
 	_, ok := s.Environment.Find(g.Allocated.Operation)
 	return ok
+}
+
+// unmade says that something of the acceptance of a goal, or of a cancel that
+// its seat is to be told of, may be left to do.
+func unmade(g goal.State, s aggregates.Seat) bool {
+	return !bound(g, s) || g.Command == goal.CommandTurn && g.State == events.GoalStateCancelling
 }
 
 // means says that the seat is the one that the goal means, not a later life

@@ -133,6 +133,7 @@ func wake(v *View) time.Time {
 	if g := &v.Goal; g.State != goal.None && !g.State.Terminal() {
 		sooner(g.Ready)
 	}
+	sooner(v.Seat.NextLapse())
 	if !v.Try.Next.IsZero() {
 		sooner(v.Try.Next)
 	}

@@ -19,9 +19,11 @@ type Step struct {
 
 // Steps is every saga: the first row whose When holds speaks. The order is the
 // order of precedence: what is open comes before everything, the end of a life
-// before its beginning, and what was asked last comes last.
+// before its beginning, and what was asked last comes last. Ending a turn needs
+// no call, and is on time whatever is open.
 var Steps = []Step{
-	{"reconcile", "await", "", "the call is running: its answer or its deadline comes", inFlight, idle},
+	{"turn", "lapse", "", "a turn ends whose deadline is over, or whose seat is on its way out", lapsed, dropTurns},
+	{"reconcile", "await", "", "the call is running: its answer or its deadline comes", inFlight, await},
 	{"reconcile", "lose", "", "an operation was dispatched and nobody waits for its answer any more", abandoned, lose},
 	{"intent", "sweep", "", "a delegated intent's executor is gone: only its end is left (D11)", sweepable, sweep},
 	{"reconcile", "alarm", "", "an operation has been open longer than its patience", overdue, alarm},

@@ -12,7 +12,10 @@ import (
 
 func do(k Kind) func(*View) Action { return func(*View) Action { return Action{Kind: k} } }
 
-func idle(*View) Action { return Action{Kind: Idle} }
+// await rests until the answer comes, but for the deadline of a turn.
+func await(v *View) Action { return Action{Kind: Idle, Wake: v.Seat.NextLapse()} }
+
+func dropTurns(v *View) Action { return appendAction(v.Seat.DropTurns(v.Now)...) }
 
 func rest(v *View) Action { return Action{Kind: Idle, Wake: wake(v)} }
 

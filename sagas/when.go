@@ -11,6 +11,8 @@ import (
 
 func always(*View) bool { return true }
 
+func lapsed(v *View) bool { return len(v.Seat.DropTurns(v.Now)) > 0 }
+
 func inFlight(v *View) bool {
 	return v.Try.InFlight
 }

@@ -34,6 +34,9 @@ const (
 	OnSettle    On = "settle"
 )
 
+// CommandTurn is the command of a goal that is one turn of a seat.
+const CommandTurn = "turn"
+
 // PhaseWaiting is the progress that says: nothing can be done now.
 const PhaseWaiting = "waiting"
 

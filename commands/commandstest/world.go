@@ -99,7 +99,7 @@ func New(t T, c Config) *World {
 	exports := filepath.Join(w.Dir, "exports")
 	w.Plane = plane.New(plane.Options{
 		Space: Space, Self: self, Log: w.Log, Shelf: w.Shelf, Views: w.Views, Providers: registry, IDs: w.IDs, Now: time.Now,
-		ExportsDir: exports, Version: "1.0.0", MaxSeats: c.MaxSeats, Silent: c.Silent, Bound: c.Bound, Lease: time.Millisecond,
+		ExportsDir: exports, Version: "1.0.0", MaxSeats: c.MaxSeats, Caller: Caller, Silent: c.Silent, Bound: c.Bound, Lease: time.Millisecond,
 	})
 	w.Engine = sagas.NewEngine(sagas.Options{
 		Log: w.Log, Shelf: w.Shelf, Drivers: registry, Self: self, Caller: Caller, IDs: w.IDs, Now: steady.New().Now, Jitter: func() float64 { return 0 },
@@ -143,12 +143,20 @@ func Address(row *commands.Contract) commands.Address {
 // that is in the log by then.
 func Ask[In commands.Input, Out any](w *World, cmd commands.Command[In, Out], id string, in In) (Out, error) {
 	w.T.Helper()
+	return AskAs(w, Caller, cmd, id, in)
+}
+
+// AskAs is Ask by another caller.
+func AskAs[In commands.Input, Out any](w *World, who events.Caller, cmd commands.Command[In, Out], id string, in In) (Out, error) {
+	w.T.Helper()
 	var out Out
 	req := commands.Request{ID: events.CommandID(id)}
 	if cmd.Kind == commands.Read {
 		req.MinSequence = w.Tip()
 	}
-	r := w.Send(cmd.Contract, req, in)
+	a := Address(cmd.Contract)
+	a.Caller = who
+	r := w.send(a, cmd.Contract, req, in)
 	if !r.OK {
 		return out, r.Error
 	}
@@ -161,6 +169,11 @@ func Ask[In commands.Input, Out any](w *World, cmd commands.Command[In, Out], id
 // Send sends one request with an envelope of its own.
 func (w *World) Send(row *commands.Contract, req commands.Request, in any) commands.Reply {
 	w.T.Helper()
+	return w.send(Address(row), row, req, in)
+}
+
+func (w *World) send(a commands.Address, row *commands.Contract, req commands.Request, in any) commands.Reply {
+	w.T.Helper()
 	var err error
 	if req.Input, err = json.Marshal(in); err != nil {
 		w.T.Fatalf("%v", err)
@@ -169,7 +182,7 @@ func (w *World) Send(row *commands.Contract, req commands.Request, in any) comma
 	if err != nil {
 		w.T.Fatalf("%v", err)
 	}
-	r := w.Plane.Handle(context.Background(), Address(row), body, "")
+	r := w.Plane.Handle(context.Background(), a, body, "")
 	if !r.OK && (r.Error == nil || r.Error.Outcome == "" || r.Error.Code == "") {
 		w.T.Fatalf("%s was refused without code or outcome: %+v", row.Name, r)
 	}

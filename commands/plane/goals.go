@@ -84,6 +84,8 @@ func (p *Plane) step(ctx context.Context, b events.Boundary, g goal.State) (goal
 	switch {
 	case g.State == goal.None || g.State.Terminal():
 		return g, 0, nil
+	case g.Command == goal.CommandTurn:
+		return p.relay(ctx, b, g)
 	case g.Command != goalSpawn:
 		return p.plan(ctx, b, g)
 	case g.State == events.GoalStateOffered: // Offers looks after it
@@ -216,7 +218,7 @@ func (p *Plane) goalCancel(ctx context.Context, c *call, in commands.GoalCancelI
 		return commands.GoalResult{}, err
 	}
 	// The goal is cancelling, durably; what follows only makes that quicker.
-	if g.Command != goalSpawn {
+	if g.Command != goalSpawn && g.Command != goal.CommandTurn {
 		if err := p.dropPlanned(ctx, c, g); err != nil {
 			p.Logger.Warn("the operation of a cancelled goal stays queued", "goal", b, "error", events.Scrub(err.Error()))
 		}

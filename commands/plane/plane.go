@@ -72,7 +72,7 @@ func (p *Plane) Close() {
 }
 
 // ending are the commands that free what is held: they are admitted always.
-var ending = []string{"retire", "goal-cancel", "write-off"}
+var ending = []string{"retire", "stop", "goal-cancel", "write-off", "turn-yield"}
 
 // call is one request on its way through a handler.
 type call struct {

@@ -26,6 +26,13 @@ func effectOf(g goal.State) effect {
 			makes:   func(e events.Event) bool { c, ok := e.(events.SlotClaimed); return ok && c.UID == a.UID },
 		}
 	}
+	if g.Command == goal.CommandTurn {
+		return effect{
+			command: events.CommandID(a.Operation),
+			stands:  func(s aggregates.Seat) bool { _, ok := s.Turns.Find(a.Operation); return ok },
+			makes:   func(e events.Event) bool { t, ok := e.(events.TurnRelayed); return ok && t.Turn == a.Operation },
+		}
+	}
 	return effect{
 		command: events.CommandID(a.Operation),
 		stands:  func(s aggregates.Seat) bool { _, ok := s.Environment.Find(a.Operation); return ok },

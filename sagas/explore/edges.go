@@ -6,6 +6,7 @@ import (
 	"berth/aggregates/head"
 	"berth/aggregates/intent"
 	"berth/aggregates/slot"
+	"berth/aggregates/turns"
 	"berth/events"
 )
 
@@ -36,6 +37,11 @@ func (r *rules) seen(before, after aggregates.Seat, e events.Event) {
 		was, _ := before.Intent(id)
 		is, _ := after.Intent(id)
 		r.edge("intent", string(was.Phase), string(on), string(is.Phase))
+	}
+	if id, on, ok := turns.Meaning(e); ok {
+		was, _ := before.Turns.Find(id)
+		is, _ := after.Turns.Find(id)
+		r.edge("turn", string(was.Phase), string(on), string(is.Phase))
 	}
 	was, is := before.Environment.Record, after.Environment.Record
 	if on := before.Environment.RecordMeaning(e); on != "" {

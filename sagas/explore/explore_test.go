@@ -27,6 +27,7 @@ var sample = []Budget{
 	{Faults: 3, Prompt: true}, {Commands: 2, Prompt: true, Only: "pause, resume"}, {Commands: 2, Prompt: true, Only: "checkpoint, restore"}, {Changes: 2, Prompt: true}, {Lives: 1, Prompt: true},
 	{Commands: 1, Changes: 1, Prompt: true, Only: "pause, checkpoint"}, {Faults: 1, Commands: 1, Lives: 1, Prompt: true, Brief: true, Only: "write-off"}, {Faults: 1, Commands: 2, Prompt: true, Only: "cancel, checkpoint, write-off"},
 	{Crashes: 1, Commands: 1, Intent: true, Prompt: true, Only: "retire by intent, let go, write-off"}, {Faults: 1, Commands: 1, Intent: true, Prompt: true, Only: "write-off"},
+	{Commands: 2, Prompt: true, Only: "turn, retire, cancel"}, {Crashes: 1, Commands: 1, Prompt: true, Only: "turn"},
 }
 
 // whole is walked beside the sample with BERTH_PROVE=1.

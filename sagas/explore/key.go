@@ -136,6 +136,9 @@ func (b *writer) goal(w *world, g goal.State) {
 func (b *writer) life(w *world, l *life) {
 	b.goal(w, l.goal)
 	b.goal(w, l.file)
+	if b.flags(l.turn.State != ""); l.turn.State != "" {
+		b.turn(w, l)
+	}
 	if w.left.Prompt { // what is pending comes first; else progress is only a word
 		s := w.seatOf(l)
 		b.flags(len(w.r.NextGoal(l.goal, s, l.boundary, w.now())) > 0, len(w.r.NextGoal(l.file, s, l.export, w.now())) > 0)
@@ -156,7 +159,7 @@ func (b *writer) life(w *world, l *life) {
 		b.seat(w, l.heir)
 		b.try(l.heirTry)
 	}
-	if l.seat != nil && !(finished(l.goal) && (l.file.State == "" || finished(l.file))) {
+	if l.seat != nil && !(finished(l.goal) && (l.file.State == "" || finished(l.file)) && (l.turn.State == "" || finished(l.turn))) {
 		b.seat(w, l.seat)
 	}
 	if b.flags(l.call != nil); l.call != nil {
@@ -164,6 +167,19 @@ func (b *writer) life(w *world, l *life) {
 		b.flags(l.call.landed, l.call.fenced)
 		b.numbers(int(l.call.asker))
 		b.moment(w, l.call.args.ExtendTo)
+	}
+}
+
+// turn is the goal of a life's turn, and the turn as its seat has it.
+func (b *writer) turn(w *world, l *life) {
+	b.goal(w, l.turn)
+	s := w.seatOf(l)
+	t, _ := s.Turns.Find(l.turn.Allocated.Operation)
+	b.text(string(t.Phase), string(t.Outcome), t.Reason)
+	b.flags(t.DownAt != nil, s.Turns.UID == l.uid)
+	b.moment(w, &t.Deadline)
+	if w.left.Prompt {
+		b.flags(len(w.r.NextGoal(l.turn, s, l.asked, w.now())) > 0)
 	}
 }
 

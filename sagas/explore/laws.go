@@ -25,6 +25,7 @@ var Laws = []Law{
 	{"law 4", "a boundary that can't be read is left alone"},
 	{"law 5", "a refusal is typed, says that nothing was executed, and appends nothing"},
 	{"2.5", "a name is free only with every credential revoked, head and gate retired; from the end's first event on nothing is minted"},
+	{"2.6, turns", "a turn is given back in time or dropped in truth, once; one that is over is ended before anything else is done"},
 	{"2.6", "a goal has one terminal and at most one settlement; when all is over, it has them"},
 	{"R7, R8", "after a refused probe nothing is reserved and no credential is made"},
 	{"R9, R89", "no verb is dispatched that the probe did not find"},
@@ -138,6 +139,9 @@ func (w *world) acts(n int, heir bool) error {
 		return w.broken("deadlock", "nothing is done and nothing is waited for (%s)", a.Step)
 	}
 	if !heir {
+		if lapsed, err := w.lapses(a.Step); lapsed {
+			return err
+		}
 		if err := w.kept(a); err != nil {
 			return err
 		}
@@ -169,7 +173,7 @@ func (w *world) over() bool {
 			return false
 		}
 		seat := w.seatOf(l)
-		if len(w.r.NextGoal(l.goal, seat, l.boundary, w.now())) > 0 || len(w.r.NextGoal(l.file, seat, l.export, w.now())) > 0 {
+		if len(w.r.NextGoal(l.goal, seat, l.boundary, w.now())) > 0 || len(w.r.NextGoal(l.file, seat, l.export, w.now())) > 0 || len(w.r.NextGoal(l.turn, seat, l.asked, w.now())) > 0 {
 			return false
 		}
 	}
@@ -191,8 +195,8 @@ func (w *world) atEnd() error {
 		w.r.checks["2.6"]++
 		w.r.checks["decision 14"]++
 		switch {
-		case !l.goal.State.Terminal(), l.file.State != "" && !l.file.State.Terminal():
-			return w.broken("2.6", "all is over, the goal is %q and its export's %q", l.goal.State, l.file.State)
+		case !l.goal.State.Terminal(), l.file.State != "" && !l.file.State.Terminal(), l.turn.State != "" && !l.turn.State.Terminal():
+			return w.broken("2.6", "all is over, the goal is %q, its export's %q and its turn's %q", l.goal.State, l.file.State, l.turn.State)
 		case l.goal.State == events.GoalUncertain && l.goal.Settled == nil:
 			return w.broken("decision 14", "all is over and the uncertain goal is not settled")
 		case l.exists():
@@ -233,6 +237,12 @@ func (w *world) transition(n int, before, after aggregates.Seat, e events.Event)
 		if w.r.checks["scenario 31"]++; was.Deadline != nil && is.Deadline.Before(*was.Deadline) {
 			return w.broken("scenario 31", "the deadline was moved back")
 		}
+	case events.TurnYielded:
+		t, _ := before.Turns.Find(e.Turn)
+		return w.given(n, t, e)
+	case events.TurnDropped:
+		t, _ := before.Turns.Find(e.Turn)
+		return w.given(n, t, e)
 	case events.OperationDispatched:
 		return w.dispatched(before, e)
 	case events.IntentEnded:

@@ -40,6 +40,7 @@ func movesOf(w world, shared bool) []move {
 		m.spawn(n)
 		m.goals(n)
 		m.provider(n)
+		m.yield(n)
 		if l.heir != nil && !settled(l.heir.Environment) {
 			m.act(n, true)
 		}
@@ -155,6 +156,9 @@ func (m *mover) goals(n int) {
 	}
 	if es := w.r.NextGoal(l.file, seat, l.export, w.now()); len(es) > 0 {
 		m.try("the export's goal follows: "+goalWord(es), func(w *world) error { l := w.edit(n); return w.tell(l, &l.file, es...) })
+	}
+	if es := w.r.NextGoal(l.turn, seat, l.asked, w.now()); len(es) > 0 {
+		m.try("the turn's goal follows: "+goalWord(es), func(w *world) error { l := w.edit(n); return w.tell(l, &l.turn, es...) })
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"berth/aggregates/intent"
 	"berth/aggregates/machine"
 	"berth/aggregates/slot"
+	"berth/aggregates/turns"
 )
 
 // table is one declared machine, with what the page says of it.
@@ -46,6 +47,7 @@ var tables = []table{
 	tableOf(head.GateTable, "Gate", "Whether credentials may be minted for that lifecycle."),
 	tableOf(environment.RecordTable, "Environment record", "What `inspect` serves: four states."),
 	tableOf(environment.Table, "Operation", "One logical provider mutation, in the environment's journal."),
+	tableOf(turns.Table, "Turn", "What a seat is asked to do next, in the order of its queue."),
 	tableOf(goal.Table, "Goal", "A long-running command."),
 	tableOf(intent.Table, "Intent", "What a user lets a manager do once, in the user's name."),
 }
@@ -59,7 +61,6 @@ var Unseen = []struct{ Table, From, On, Why string }{
 	{"goal", "", "offer", "offers pass between instances with different facts, and the walk has one place; `commands/plane` runs them over a shared log"},
 	{"goal", "offered", "", "no goal of the walk is offered"},
 	{"goal", "", "rename", "the names of the walk are chosen; `commands/plane` takes one away between acceptance and claim"},
-	{"goal", "running", "end-cancelled", "what runs is asked to cancel first, and is cancelling then"},
 }
 
 // Differences compares the declared edges with those that were seen: what was

@@ -23,6 +23,7 @@ func (m *mover) people() {
 	for n, l := range w.lives {
 		if l != nil {
 			m.cancel(n)
+			m.cancelTurn(n)
 		}
 	}
 	if n >= 0 {
@@ -49,6 +50,7 @@ func (m *mover) people() {
 		})
 	}
 	m.export(n)
+	m.turn(n)
 }
 
 // ask is a request that one append on the seat answers. A refusal says that

@@ -97,6 +97,7 @@ var planted = []struct {
 		es, _ := v.Seat.Head.CompleteRetirement(aggregates.RetirementID(v.Seat.Slot.UID))
 		return add(append(es, events.SlotRetired{UID: v.Seat.Slot.UID})...)
 	}), Budget{}},
+	{"2.6, turns", "a turn waits for ever", skip("lapse"), Budget{Commands: 1, Only: "turn"}},
 	{"law 2, E9", "what was reserved is reserved again", on("provision", func(v *sagas.View, a sagas.Action) sagas.Action {
 		return goingOut(v, events.VerbReserve, events.Arguments{})
 	}), Budget{}},

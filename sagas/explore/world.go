@@ -107,6 +107,7 @@ type life struct {
 	names
 	goal    goal.State
 	file    goal.State // of the export that was asked for
+	turn    goal.State // of the turn that was asked for
 	claimed bool
 	seat    *aggregates.Seat // as the life left it, once the name was claimed again
 	heir    *aggregates.Seat // environment.<id>, after a write-off (decision 13)
@@ -125,6 +126,7 @@ type names struct {
 	uid              events.UID
 	environment      events.EnvironmentID
 	boundary, export events.Boundary // of the goals
+	asked            events.Boundary // of the turn's
 }
 
 func namesOf(name events.Alias, n int) names {
@@ -133,6 +135,7 @@ func namesOf(name events.Alias, n int) names {
 		environment: events.EnvironmentID(fmt.Sprintf("0191e1a0-%04x-7000-8000-%012d", name[0], n)),
 		boundary:    events.Boundary(fmt.Sprintf("goal.local.me.g.%s%d", name, n)),
 		export:      events.Boundary(fmt.Sprintf("goal.local.me.g.%s%dx", name, n)),
+		asked:       events.Boundary(fmt.Sprintf("goal.local.me.g.%s%dt", name, n)),
 	}
 }
 
