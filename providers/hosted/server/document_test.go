@@ -177,6 +177,7 @@ func TestEverythingIsAsTheDocumentSays(t *testing.T) {
 	}
 	l.do(events.VerbExtend, events.Arguments{ExtendTo: &later, Wanted: &later}, at)
 	l.do(events.VerbCheckpoint, events.Arguments{CheckpointID: checkpoint}, at)
+	l.do(events.VerbRestore, events.Arguments{CheckpointID: checkpoint}, at)
 	l.do(events.VerbExport, events.Arguments{CheckpointID: checkpoint, MaxBytes: 1 << 30}, at)
 	l.call(wire.PathInspect, "EnvironmentQuestion", "Facts", wire.Seen{Environment: l.id, Ref: l.ref})
 	l.call(wire.PathInspect, "EnvironmentQuestion", "Failure", wire.Seen{Environment: l.id, Ref: "another"})
