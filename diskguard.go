@@ -54,6 +54,10 @@ func (g *diskGuard) check() error {
 	return nil
 }
 
+// CheckDisk is nil, or resource-exhausted if new work would be refused for
+// want of space below a directory, whoever holds it.
+func CheckDisk(dir string) error { return newDiskGuard(dir, MinFreeBytes).check() }
+
 func freeBytes(path string) (int64, error) {
 	var s syscall.Statfs_t
 	if err := syscall.Statfs(path, &s); err != nil {

@@ -36,6 +36,11 @@ type ServedOptions struct {
 	// AcceptHistoryLoss is an operator's reason to go on with a log that is
 	// shorter than the checkpoint that the directory remembers.
 	AcceptHistoryLoss string
+	// MaxBytes is the most that the log takes on disk; a full one has room again
+	// after a start with more. Zero is no limit, or leaves it as it is.
+	MaxBytes int64
+	// MinFree overrides MinFreeBytes; a negative value turns the guard off.
+	MinFree int64
 	// Version is told in the registration.
 	Version string
 	// Clock is the wall clock; nil is the system's.
@@ -60,6 +65,7 @@ type Served struct {
 	ids        events.IDs
 	shelf      *sagas.Shelf
 	chain      *chain
+	guard      *diskGuard
 	stop       context.CancelFunc
 	background sync.WaitGroup
 }
@@ -74,7 +80,10 @@ func OpenServed(ctx context.Context, o ServedOptions) (_ *Served, err error) {
 	if o.Clock == nil {
 		o.Clock = time.Now
 	}
-	s := &Served{opts: o, ids: ids.New()}
+	if o.MinFree == 0 {
+		o.MinFree = MinFreeBytes
+	}
+	s := &Served{opts: o, ids: ids.New(), guard: newDiskGuard(o.Dir, o.MinFree)}
 	defer func() {
 		if err != nil {
 			s.release()
@@ -127,7 +136,7 @@ func (s *Served) openLog(ctx context.Context) (err error) {
 	if s.chain, err = recall(s.dir, accepted); err != nil {
 		return err
 	}
-	if s.Log, err = stream.Open(ctx, s.nc, stream.Config{Space: ServedSpace, Create: s.chain.fresh() || accepted, Log: s.opts.Logger}); err != nil {
+	if s.Log, err = stream.Open(ctx, s.nc, stream.Config{Space: ServedSpace, Create: s.chain.fresh() || accepted, MaxBytes: s.opts.MaxBytes, Log: s.opts.Logger}); err != nil {
 		return err
 	}
 	return s.chain.begin(ctx, s.Log, accepted)
@@ -169,6 +178,9 @@ func (s *Served) meta() events.Meta {
 // Unwritable is closed when the log met a write error, such as a full disk: it
 // takes no more writes until the next start.
 func (s *Served) Unwritable() <-chan struct{} { return s.srv.Unwritable() }
+
+// Admit is nil, or why the provider takes no new work: its disk is nearly full.
+func (s *Served) Admit() error { return s.guard.Check() }
 
 // keep writes checkpoints and signs the chain until ctx ends.
 func (s *Served) keep(ctx context.Context) {

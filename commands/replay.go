@@ -16,12 +16,25 @@ var (
 		Name: "replay", Kind: Read, Target: TargetAny, Modes: aboutNobody, Capability: CanRead, Timeout: MaxTimeout,
 		Doc: "Rebuild everything from the log, as of now or of any moment before, and compare it with what is served.", Example: `{"verify":true}`,
 	})
-	VerifyLog = command[Empty, verify.Report](Contract{
+	VerifyLog = command[VerifyInput, verify.Report](Contract{
 		Name: "verify", Kind: Read, Target: TargetAny, Modes: aboutNobody, Capability: CanRead, Timeout: MaxTimeout,
 		Doc: "Compute every hash of the log again and check the signatures: nothing was changed, removed or put in between.", Example: `{}`,
 		Refusals: []fault.Code{fault.Internal},
 	})
 )
+
+// VerifyInput bounds a check of the log.
+type VerifyInput struct {
+	Limit int `json:"limit,omitzero" doc:"only the first so many records; all of them if absent" min:"0"`
+}
+
+// Check implements Input.
+func (in VerifyInput) Check() error {
+	if in.Limit < 0 {
+		return bad("limit", "%d is below zero", in.Limit)
+	}
+	return nil
+}
 
 // ReplayInput says how far to go, and whether to compare.
 type ReplayInput struct {

@@ -43,6 +43,6 @@ func Rebuilt(v *projections.Views) commands.ReplayResult {
 }
 
 // verifyLog checks the chains and the signatures.
-func (p *Plane) verifyLog(ctx context.Context, _ *call, _ commands.Empty) (verify.Report, error) {
-	return verify.Log(ctx, p.Log, verify.Options{})
+func (p *Plane) verifyLog(ctx context.Context, _ *call, in commands.VerifyInput) (verify.Report, error) {
+	return verify.Log(ctx, p.Log, verify.Options{Limit: uint64(in.Limit)})
 }

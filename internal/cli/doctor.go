@@ -53,13 +53,16 @@ func (a *app) doctorCommand() *cobra.Command {
 		Use: "doctor", Short: "Check this machine, the manager and what a person should look at", Args: args(), Example: "  berth doctor\n  berth doctor -o json",
 		Long: `Check this machine, the manager and what a person should look at: each check is ok,
 warn, fail or skip, with what was seen and what to do. A failed check ends with 1.
-It works without a manager too, and then tells what this machine can do.`,
+It works without a manager too, and then tells what this machine can do. With --data
+it also looks at the directory of a served provider.`,
 		RunE: func(c *cobra.Command, _ []string) error {
 			ctx, cancel := a.bounded(c.Context())
 			defer cancel()
 			f := findings{Checks: []finding{}}
 			machineChecks(ctx, &f)
-			a.managerChecks(ctx, &f)
+			if !a.providerChecks(ctx, &f) {
+				a.managerChecks(ctx, &f)
+			}
 			if err := list(a, f, f.Checks, func(w io.Writer) { a.sayFindings(w, f) }); err != nil {
 				return err
 			}
@@ -115,6 +118,9 @@ func (a *app) managerChecks(ctx context.Context, f *findings) {
 	if err != nil {
 		e := fault.From(err)
 		f.add("manager", "warn", e.Hint, "%s", e.Message)
+		if a.down(err) {
+			a.restingCheck(ctx, f)
+		}
 		return
 	}
 	defer l.close()
@@ -134,6 +140,8 @@ func (a *app) managerChecks(ctx context.Context, f *findings) {
 	} else {
 		f.add("readers", "ok", "", "as of %d, nothing behind", st.AsOf)
 	}
+	r, err := client.Call(ctx, l.Client, commands.VerifyLog, commands.VerifyInput{Limit: provedRecords})
+	historyCheck(f, r, st.Tip, err)
 	durability(f, st.Durability)
 	f.add("providers", providersStatus(st.Providers), "", "%s", strings.Join(st.Providers, ", "))
 	h, err := client.Call(ctx, l.Client, commands.Health, commands.Empty{})

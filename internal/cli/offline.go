@@ -98,11 +98,11 @@ func (a *app) replayOffline(ctx context.Context, in commands.ReplayInput) (r com
 	return r, err
 }
 
-func (a *app) verifyOffline(ctx context.Context) (r verify.Report, err error) {
-	a.say("the manager is down; reading its log ...")
+func (a *app) verifyOffline(ctx context.Context, opts verify.Options) (r verify.Report, err error) {
+	a.say("nobody serves it; reading its log ...")
 	err = a.withLog(ctx, func(o offline) error {
 		var err error
-		r, err = verify.Log(ctx, o.Log, verify.Options{})
+		r, err = verify.Log(ctx, o.Log, opts)
 		return err
 	})
 	return r, err

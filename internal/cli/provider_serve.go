@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"berth"
+	"berth/commands"
 	"berth/events"
 	"berth/events/fault"
 	"berth/internal/durable"
@@ -37,8 +38,8 @@ const engineLimit = 10 * time.Second
 const endpointName = "endpoint.json"
 
 type serveFlags struct {
-	provider, dir, listen, bearer, script, socket, accept string
-	tls                                                   server.TLS
+	provider, dir, listen, bearer, script, socket, accept, maxBytes string
+	tls                                                             server.TLS
 }
 
 // served is what a served provider prints and keeps in endpointName.
@@ -73,6 +74,7 @@ both they show both. TLS is 1.3. GET /openapi.json is the protocol.`,
 	fl.StringVar(&f.bearer, "bearer-file", "", "file with the bearer that managers show")
 	fl.StringVar(&f.script, "script", "", "script of faults for drill")
 	fl.StringVar(&f.socket, "socket", "", "unix socket of the Docker Engine, for docker (default "+docker.DefaultSocket+")")
+	fl.StringVar(&f.maxBytes, "max-bytes", "", "the most that the journal takes on disk, such as 10GiB; a full one has room again after a start with more")
 	fl.StringVar(&f.accept, "accept-history-loss", "", "go on with a journal that is shorter than remembered, for this reason, which becomes an event")
 	for _, name := range []string{"dir", "cert", "key"} {
 		_ = c.MarkFlagRequired(name) // only fails for a flag that is not there
@@ -111,7 +113,13 @@ func (a *app) provide(ctx context.Context, f serveFlags) error {
 	}
 	clock := steady.New()
 	logger := slog.New(slog.NewTextHandler(a.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	journal, err := berth.OpenServed(ctx, berth.ServedOptions{Dir: dir, AcceptHistoryLoss: f.accept, Version: ReadBuild().Version, Clock: clock.Now, Logger: logger})
+	var maxBytes int64
+	if f.maxBytes != "" {
+		if maxBytes, err = commands.ParseSize("--max-bytes", f.maxBytes, 1<<20, maxLogBytes); err != nil {
+			return err
+		}
+	}
+	journal, err := berth.OpenServed(ctx, berth.ServedOptions{Dir: dir, MaxBytes: maxBytes, AcceptHistoryLoss: f.accept, Version: ReadBuild().Version, Clock: clock.Now, Logger: logger})
 	if e := fault.From(err); e != nil && fault.ExitOf(e) == fault.ExitLogLost && e.Hint == "" {
 		return e.WithHint("nothing was written: bring the journal back. If it is gone for good, say so once: berth provider serve ... --accept-history-loss REASON")
 	}
@@ -140,7 +148,7 @@ func (a *app) provideOn(ctx context.Context, f serveFlags, dir string, clock *st
 	}
 	defer driver.Close()
 	s, err := server.New(server.Config{Driver: driver, Log: journal.Log, Writer: journal.Writer, Caller: journal.Caller,
-		BearerFile: f.bearer, Clock: clock.Now, Logger: logger})
+		Admit: journal.Admit, BearerFile: f.bearer, Clock: clock.Now, Logger: logger})
 	if err != nil {
 		return err
 	}

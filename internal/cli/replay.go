@@ -86,9 +86,9 @@ func (a *app) verifyCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, _ []string) error {
 			ctx, cancel := a.bounded(c.Context())
 			defer cancel()
-			r, err := ask(ctx, a, commands.VerifyLog, commands.Empty{})
+			r, err := ask(ctx, a, commands.VerifyLog, commands.VerifyInput{})
 			if err != nil && a.down(err) {
-				r, err = a.verifyOffline(ctx)
+				r, err = a.verifyOffline(ctx, verify.Options{})
 			}
 			if err != nil {
 				return err

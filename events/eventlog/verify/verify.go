@@ -3,6 +3,7 @@ package verify
 import (
 	"context"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"strconv"
 
@@ -20,6 +21,34 @@ type Options struct {
 	// Trusted maps instances to the public keys that the caller knows. An
 	// instance that is not in it is checked against the key in the log.
 	Trusted map[events.InstanceID]string
+	// Limit ends the check after so many records, counted from the first; zero
+	// is no limit. Report.Tip says how far it went.
+	Limit uint64
+}
+
+// errEnough ends a scan at the limit.
+var errEnough = errors.New("enough was read")
+
+// upTo stops a scan after the limit.
+func (o Options) upTo(fn func(events.Record) error) func(events.Record) error {
+	if o.Limit == 0 {
+		return fn
+	}
+	return func(r events.Record) error {
+		if r.Sequence > o.Limit {
+			return errEnough
+		}
+		return fn(r)
+	}
+}
+
+// scan reads a log up to the limit.
+func (o Options) scan(ctx context.Context, l eventlog.Log, fn func(events.Record) error) error {
+	err := l.Scan(ctx, 0, o.upTo(fn))
+	if errors.Is(err, errEnough) {
+		return nil
+	}
+	return err
 }
 
 // Problem is one thing that does not hold.
@@ -55,7 +84,7 @@ func (r *Report) problem(rec events.Record, format string, args ...any) {
 	r.Problems = append(r.Problems, Problem{rec.Sequence, rec.Boundary, fmt.Sprintf(format, args...)})
 }
 
-// Log verifies a whole log. An error says that it could not be read to the
+// Log verifies a log, the whole of it or as far as the limit goes. An error says that it could not be read to the
 // end; what is wrong with it is in the report. It reads the log twice, and
 // keeps about 150 bytes for each boundary.
 func Log(ctx context.Context, l eventlog.Log, o Options) (Report, error) {
@@ -64,7 +93,7 @@ func Log(ctx context.Context, l eventlog.Log, o Options) (Report, error) {
 		return Report{}, err
 	}
 	w := walker{last: map[events.Boundary]link{}, claims: claims}
-	err = l.Scan(ctx, 0, w.add)
+	err = o.scan(ctx, l, w.add)
 	w.report.Boundaries = len(w.last)
 	for through, cs := range w.claims {
 		for _, c := range cs {
@@ -85,7 +114,7 @@ type claim struct {
 func collect(ctx context.Context, l eventlog.Log, o Options) (map[uint64][]claim, error) {
 	keys := map[events.InstanceID]string{}
 	claims := map[uint64][]claim{}
-	err := l.Scan(ctx, 0, func(r events.Record) error {
+	err := o.scan(ctx, l, func(r events.Record) error {
 		for _, e := range r.Events {
 			switch e := e.(type) {
 			case events.InstanceRegistered:

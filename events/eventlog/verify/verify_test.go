@@ -188,3 +188,28 @@ func TestFindsARecordThatDoesNotFollow(t *testing.T) {
 		}
 	}
 }
+
+// A bounded check proves what it reads, and says how far that was: what comes
+// after is neither looked at nor missed.
+func TestVerifiesUpToALimit(t *testing.T) {
+	l, _ := signedLog(t)
+	bad := copyLog(t, l, func(seq uint64, _ events.Boundary, body []byte) []byte {
+		if seq == 5 {
+			return nil
+		}
+		return body
+	})
+	tip, err := l.Tip(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for limit := uint64(1); limit <= tip+1; limit++ {
+		r, err := verify.Log(t.Context(), l, verify.Options{Limit: limit})
+		if err != nil || !r.OK() || r.Tip != min(limit, tip) || (r.Signatures == 1) != (limit >= tip) {
+			t.Errorf("limit %d: %+v %v", limit, r, err)
+		}
+		if r, err := verify.Log(t.Context(), bad, verify.Options{Limit: limit}); err != nil || r.OK() != (limit < 6) {
+			t.Errorf("limit %d of a damaged one: %+v %v", limit, r, err)
+		}
+	}
+}

@@ -137,7 +137,7 @@ func TestExtensionBesideAnExpiry(t *testing.T) {
 				t.Fatal(out)
 			}
 			late := &Server{ // the same books, by a clock that is at the end
-				driver: s.driver, clock: func() time.Time { return end }, logger: s.logger, journal: s.journal, hub: s.hub, base: s.base, turns: s.turns,
+				driver: s.driver, clock: func() time.Time { return end }, logger: s.logger, journal: s.journal, admits: s.admits, hub: s.hub, base: s.base, turns: s.turns,
 			}
 			defer late.calls.Wait()
 			d.inspect = func() {
@@ -214,5 +214,33 @@ func TestAFailedScanIsTriedAgain(t *testing.T) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%d ends are known, %v were adopted", known, adopted)
 		}
+	}
+}
+
+// While the host can't take new work it is refused, for good under its id; what
+// ends something is not.
+func TestNewWorkIsAdmitted(t *testing.T) {
+	full := fault.New(fault.ResourceExhausted, "the disk is nearly full")
+	d := &plain{}
+	var room error
+	s, err := New(Config{Driver: d, Log: memory.New(), Clock: func() time.Time { return at0 }, Admit: func() error { return room }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	do := func(v events.Verb) providers.Outcome {
+		return s.do(t.Context(), wire.Operation{ID: events.OperationID("operation-" + string(v)), Environment: testID, Verb: v, Ref: "r"}, time.Minute, nil)
+	}
+	room = full
+	for _, v := range events.Verbs {
+		ends := v == events.VerbStop || v == events.VerbDestroy || v == events.VerbDeleteFile
+		if out := do(v); (out.Kind == providers.Done) != ends || !ends && (out.Kind != providers.Refused || fault.CodeOf(out.Fault) != fault.ResourceExhausted) {
+			t.Errorf("%s: %+v", v, out)
+		}
+	}
+	before := len(d.did())
+	room = nil
+	if out := do(events.VerbStart); out.Kind != providers.Refused || len(d.did()) != before {
+		t.Errorf("what was refused was done later: %+v", out)
 	}
 }

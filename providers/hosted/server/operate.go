@@ -71,6 +71,9 @@ func (s *Server) admit(w wire.Operation, b *book, limit time.Duration, due func(
 		}
 		e := events.ProviderAccepted{Operation: w.ID, Verb: w.Verb, Digest: w.Digest(), Writer: writer(w)}
 		if refused = s.overdue(w, b.ledger); refused == nil {
+			refused = s.crowded(w)
+		}
+		if refused == nil {
 			e.Expires = expires(w.Expires)
 		}
 		return e
@@ -89,6 +92,19 @@ func (s *Server) admit(w wire.Operation, b *book, limit time.Duration, due func(
 		go s.run(w, b, c, limit, refused)
 	}
 	return b.calls[w.ID], *b.ops[w.ID], nil
+}
+
+// crowded refuses what is new while the host can't take it. It is accepted and
+// answered like any other refusal, which the space that is held back is for.
+func (s *Server) crowded(w wire.Operation) *fault.Error {
+	switch w.Verb {
+	case events.VerbStop, events.VerbDestroy, events.VerbDeleteFile:
+		return nil // what ends something makes room
+	}
+	if err := s.admits(); err != nil {
+		return fault.From(err)
+	}
+	return nil
 }
 
 // run is the one call to the driver; refused takes its place.

@@ -41,6 +41,9 @@ type Config struct {
 	// BearerFile holds a bearer that every request has to show; empty asks for
 	// none, and clients are told by their certificates.
 	BearerFile string
+	// Admit refuses new work while the host can't take it (a nearly full disk);
+	// nil admits. What ends something is never refused by it.
+	Admit func() error
 	// Clock is the wall clock; nil is the system's.
 	Clock func() time.Time
 	// Concurrent and Streams override the defaults.
@@ -53,6 +56,7 @@ type Config struct {
 type Server struct {
 	driver   providers.Driver // guarded
 	clock    func() time.Time
+	admits   func() error
 	logger   *slog.Logger
 	journal  *journal
 	bearer   *[sha256.Size]byte
@@ -75,6 +79,9 @@ func New(c Config) (*Server, error) {
 	s := &Server{
 		driver: providers.Guard(c.Driver), clock: c.Clock, logger: c.Logger, hub: newHub(),
 		turns: make(chan struct{}, cmp.Or(c.Concurrent, DefaultConcurrent)), streams: make(chan struct{}, cmp.Or(c.Streams, DefaultStreams)),
+	}
+	if s.admits = c.Admit; s.admits == nil {
+		s.admits = func() error { return nil }
 	}
 	if s.clock == nil {
 		s.clock = time.Now
