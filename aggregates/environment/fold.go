@@ -244,9 +244,18 @@ func (s *State) absent(f *events.Facts) {
 }
 
 // sees is what a provider's state means to the record; the others mean nothing.
-var sees = map[events.ProviderState]RecordOn{
-	events.StateRunning: OnRunning, events.StatePaused: OnRunning, events.StateStopped: OnStopped,
-	events.StateFailed: OnFailed, events.StateAbsent: OnAbsent,
+func sees(p events.ProviderState) RecordOn {
+	switch p {
+	case events.StateRunning, events.StatePaused:
+		return OnRunning
+	case events.StateStopped:
+		return OnStopped
+	case events.StateFailed:
+		return OnFailed
+	case events.StateAbsent:
+		return OnAbsent
+	}
+	return ""
 }
 
 func reportsExpiry(p events.ProviderState) bool {

@@ -38,7 +38,7 @@ func (s *State) meant(f *events.Facts) RecordOn {
 // seen is what a provider's state means to the record: running as another
 // incarnation is a replacement (scenario 58).
 func (s *State) seen(f *events.Facts) RecordOn {
-	on := sees[f.State]
+	on := sees(f.State)
 	if on == OnRunning && f.Incarnation != "" && s.Incarnation != "" && f.Incarnation != s.Incarnation {
 		return OnReplace
 	}

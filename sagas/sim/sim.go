@@ -56,6 +56,9 @@ type Options struct {
 	Sabotage Sabotage
 	Tell     bool   // keep a readable story in Result.History
 	Dir      string // where a snapshot file is written and read, empty for memory
+	// Echo has everybody fold the events as they were committed, instead of as
+	// they are read back from the bytes of the log.
+	Echo bool
 }
 
 // sim is the world and its agenda.
@@ -93,6 +96,7 @@ func Run(seed uint64) (Result, error) { return RunWith(seed, Options{}) }
 func RunWith(seed uint64, o Options) (Result, error) {
 	s := &sim{o: o, k: o.Sabotage.kernel(), rng: rand.New(rand.NewPCG(seed, 0xbe47)), now: epochZero, log: memory.New(), digest: sha256.New()}
 	s.result.Seed = seed
+	s.log.SetEcho(o.Echo)
 	s.ids = ids.Seeded(seed, func() time.Time { return s.now })
 	s.machine = drill.NewMachine(s.script())
 	s.machine.KeepSmall(smallState)

@@ -21,6 +21,7 @@ type Log struct {
 	boundaries map[events.Boundary]*line
 	grown      chan struct{} // closed at the next append; nil if nobody waits for it
 	full       bool
+	echo       bool
 	hooks      atomic.Pointer[Hooks]
 }
 
@@ -56,6 +57,15 @@ func (l *Log) SetFull(full bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.full = full
+}
+
+// SetEcho has readers be given the events that were committed, instead of what
+// their bytes say, or ends that. The bytes are made all the same: whoever does
+// one thing on a log of each kind sees whether the codec lost something.
+func (l *Log) SetEcho(echo bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.echo = echo
 }
 
 // Crash is a power cut and a restart: a new log that holds exactly what this
@@ -160,9 +170,23 @@ func (l *Log) store(cs []events.Commit) ([]events.Record, error) {
 	l.makeRoom(len(cs))
 	from := len(l.room)
 	for i, c := range cs {
-		l.append(events.Reread(c.Boundary, uint64(len(l.records))+1, bodies[i], hashes[i]), bodies[i])
+		l.append(l.record(c, eventlog.BatchOf(cs, i), bodies[i], hashes[i]), bodies[i])
 	}
 	return slices.Clip(l.room[from:]), nil
+}
+
+// record is what is stored of a commit that was encoded.
+func (l *Log) record(c events.Commit, batch *events.Batch, body []byte, h events.Hash) events.Record {
+	sequence := uint64(len(l.records)) + 1
+	if !l.echo {
+		return events.Reread(c.Boundary, sequence, body, h)
+	}
+	r := events.Record{Sequence: sequence, Previous: c.Expect, Boundary: c.Boundary, Meta: c.Meta, Events: slices.Clone(c.Events), Hash: h, Batch: batch}
+	r.Meta.Time = events.MillisUTC(r.Meta.Time)
+	if of := l.boundaries[c.Boundary]; of != nil {
+		r.Prior = l.last(c.Boundary).Hash
+	}
+	return r
 }
 
 // roomFor is how many records are made at a time.

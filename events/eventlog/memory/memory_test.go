@@ -1,10 +1,14 @@
 package memory_test
 
 import (
+	"bytes"
 	"context"
+	"reflect"
 	"testing"
 
 	"berth/events"
+	"berth/events/eventlog"
+	"berth/events/eventlog/logtest"
 	"berth/events/eventlog/memory"
 	"berth/events/fault"
 )
@@ -44,6 +48,33 @@ func TestHooks(t *testing.T) {
 	if r, err := l.Commit(ctx, commit(1, b, 0)); err != nil || r.Sequence != 1 {
 		t.Fatalf("a full log must still answer what it holds: %v", err)
 	}
+}
+
+// An echoing log gives what was committed, and stores the same bytes.
+func TestEcho(t *testing.T) {
+	ctx := context.Background()
+	b := events.SeatBoundary("local", "web")
+	reads, echoes := memory.New(), memory.New()
+	echoes.SetEcho(true)
+	for i := range 3 {
+		want, err := reads.Commit(ctx, commit(i+1, b, uint64(i)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := echoes.Commit(ctx, commit(i+1, b, uint64(i)))
+		if err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%+v, and read back it is %+v, %v", got, want, err)
+		}
+		if s := want.Sequence; !bytes.Equal(echoes.Body(s), reads.Body(s)) {
+			t.Errorf("record %d has other bytes", s)
+		}
+	}
+	logtest.Run(t, func(*testing.T) logtest.Subject {
+		l := memory.New()
+		l.SetEcho(true)
+		return logtest.Subject{Log: l, AppendRaw: func(b events.Boundary, body []byte) error { l.AppendRaw(b, body); return nil },
+			Refuse: func() { l.SetFull(true) }, Reopen: func() eventlog.Log { return l }}
+	})
 }
 
 func BenchmarkCommit(b *testing.B) {
