@@ -1,7 +1,6 @@
 package aggregates
 
 import (
-	"bytes"
 	"slices"
 	"time"
 
@@ -63,7 +62,7 @@ func (s Seat) checkIntent(m *events.Meta, e events.Event) error {
 // forgettable is an intent that is over, but for the launch of the lifecycle
 // that the name is at: its retirement asks for it (D2).
 func (s Seat) forgettable(i intent.State, now time.Time) bool {
-	return i.Over(now) && (i.Outcome != events.IntentEnrolled || i.UID != s.Slot.UID)
+	return i.Over(now) && (i.Outcome != events.IntentEnrolled || i.UID != s.Slot.UID || !s.Slot.Held())
 }
 
 func (s Seat) room(now time.Time) bool {
@@ -112,7 +111,7 @@ func (s Seat) Admit(a events.IntentAdmitted, now time.Time) ([]events.Event, err
 		return nil, err
 	}
 	if i, ok := s.Intent(a.Intent); ok {
-		if i.Kind != a.Kind || i.By != a.By || i.Instance != a.Instance || !bytes.Equal([]byte(i.Request), a.Request) || a.Kind == events.IntentRetire && i.UID != a.UID {
+		if i.Kind != a.Kind || i.By != a.By || i.Instance != a.Instance || i.Phase == intent.Admitted && i.Request != string(a.Request) || a.Kind == events.IntentRetire && i.UID != a.UID {
 			return nil, fault.New(fault.Conflict, "intent %s was admitted for something else", a.Intent).WithHint("use a new intent id")
 		}
 		return nil, nil
@@ -169,8 +168,9 @@ func (s Seat) launched() (intent.State, bool) {
 	return intent.State{}, false
 }
 
-// usable is the intent of a use, or its refusal.
-func (s Seat) usable(u intent.Use, self events.Writer, now time.Time) (i intent.State, done bool, err error) {
+// MayUse is the intent of a use, or its refusal; done is true for a repeat of
+// the request that used it (D12).
+func (s Seat) MayUse(u intent.Use, self events.Writer, now time.Time) (i intent.State, done bool, err error) {
 	if err := s.readable(); err != nil {
 		return i, false, err
 	}
@@ -189,7 +189,7 @@ func (s Seat) usable(u intent.Use, self events.Writer, now time.Time) (i intent.
 // D7). A repeat of the same request decides nothing (D12).
 func (s Seat) Launch(u intent.Use, c Claim, self events.Writer, now time.Time) ([]events.Event, error) {
 	u.Kind = events.IntentLaunch
-	i, done, err := s.usable(u, self, now)
+	i, done, err := s.MayUse(u, self, now)
 	if done || err != nil {
 		return nil, err
 	}
@@ -211,7 +211,7 @@ func (s Seat) Launch(u intent.Use, c Claim, self events.Writer, now time.Time) (
 // it names (D10). At another one there is no outcome, and nothing is used (D9).
 func (s Seat) RetireFor(u intent.Use, self events.Writer, now time.Time, grace time.Duration) ([]events.Event, error) {
 	u.Kind = events.IntentRetire
-	i, done, err := s.usable(u, self, now)
+	i, done, err := s.MayUse(u, self, now)
 	if done || err != nil {
 		return nil, err
 	}

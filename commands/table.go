@@ -162,6 +162,7 @@ var Table = []*Contract{
 	Checkpoint.Contract, Restore.Contract, Export.Contract, ExportRead.Contract, Retire.Contract,
 	Turn.Contract, TurnPending.Contract, TurnYield.Contract, Stop.Contract,
 	GoalGet.Contract, Goals.Contract, GoalCancel.Contract, WriteOff.Contract, TakeOver.Contract, Replay.Contract, VerifyLog.Contract,
+	Intents.Contract, IntentAdmit.Contract, IntentUse.Contract, IntentRelease.Contract,
 	PersonaDefine.Contract, PersonaRemove.Contract, PersonaList.Contract, PersonaShow.Contract,
 	Shutdown.Contract,
 }

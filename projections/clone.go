@@ -34,6 +34,7 @@ func (v *Views) Clone() *Views {
 		c.meters[a] = copied
 	}
 	c.quarantined = maps.Clone(v.quarantined)
+	c.intents = maps.Clone(v.intents) // its values are replaced, never changed
 	c.losses = slices.Clone(v.losses)
 	return &c
 }

@@ -11,6 +11,7 @@ import (
 	"berth/aggregates/environment"
 	"berth/aggregates/goal"
 	"berth/aggregates/instance"
+	"berth/aggregates/intent"
 	"berth/events"
 )
 
@@ -28,6 +29,7 @@ type dump struct {
 	Ends        map[events.GoalState]uint64
 	Unsettled   []events.Boundary
 	Recent      recent
+	Intents     map[events.Boundary][]intent.State
 	Hosts       []hostDump
 	Meters      []meterDump
 	Quarantined []Quarantine
@@ -55,7 +57,7 @@ type liveDump struct {
 
 func (v *Views) dump() dump {
 	d := dump{Newest: v.newest, Counts: v.counts, Words: v.retired.words.values, Sizes: v.retired.sizes.values, Caps: v.retired.caps.values, WrittenOff: v.writtenOff, Open: v.goals.open,
-		Ended: v.goals.ended, Order: v.goals.order, Ends: v.goals.count, Unsettled: v.goals.unsettled, Quarantined: v.Quarantined(), Losses: v.losses, Recent: v.recent}
+		Ended: v.goals.ended, Order: v.goals.order, Ends: v.goals.count, Unsettled: v.goals.unsettled, Quarantined: v.Quarantined(), Losses: v.losses, Recent: v.recent, Intents: v.intents}
 	for _, h := range v.instances {
 		d.Hosts = append(d.Hosts, hostDump{State: h.state, Held: h.held, Signed: h.signed})
 	}
@@ -73,6 +75,9 @@ func (v *Views) dump() dump {
 func (v *Views) restore(d dump) error {
 	v.newest, v.counts, v.losses, v.recent = d.Newest, d.Counts, d.Losses, d.Recent
 	v.retired.words, v.retired.sizes, v.retired.caps = tableOf(d.Words), tableOf(d.Sizes), tableOf(d.Caps)
+	for b, s := range d.Intents {
+		v.intents[b] = s
+	}
 	for id, s := range d.WrittenOff {
 		v.writtenOff[id] = s
 	}

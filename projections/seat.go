@@ -53,12 +53,25 @@ func (v *Views) foldSeat(r events.Record) {
 		if fresh {
 			b := events.Boundary(strings.Clone(string(r.Boundary)))
 			v.live[b] = e
+			delete(v.intents, b)
 		}
 	default:
 		if !fresh {
 			v.retire(e, r)
 		}
+		v.keepIntents(&next)
 	}
+}
+
+// keepIntents keeps the delegated intents of a name that nobody holds, and the
+// command ids that admitted them: they are of the next lifecycle too.
+func (v *Views) keepIntents(s *aggregates.Seat) {
+	if len(s.Intents) == 0 {
+		return
+	}
+	b := s.Boundary()
+	v.intents[b] = s.Intents
+	v.recent.put(b, s.Commands)
 }
 
 // open is the entry of a name that nobody holds. What the name's earlier
@@ -67,15 +80,18 @@ func (v *Views) foldSeat(r events.Record) {
 // new.
 func (v *Views) open(b events.Boundary) *entry {
 	e := &entry{seat: aggregates.NewSeat(events.Boundary(strings.Clone(string(b))))}
+	e.seat.Intents = v.intents[b]
 	row, ok := v.last[b]
-	if !ok {
-		return e
+	if ok {
+		e.prev = row + 1
 	}
-	e.prev = row + 1
-	if c, ok := v.recent.Commands[b]; ok {
+	switch c, recently := v.recent.Commands[b]; {
+	case recently:
 		e.seat.Commands = c
-	} else {
+	case ok:
 		e.seat.Commands.Forgotten = v.retired.row(row).ended()
+	case len(e.seat.Intents) > 0:
+		e.seat.Commands.Forgotten = e.seat.Intents[len(e.seat.Intents)-1].AdmittedAt
 	}
 	return e
 }

@@ -9,6 +9,7 @@ import (
 	"berth/aggregates"
 	"berth/aggregates/environment"
 	"berth/aggregates/instance"
+	"berth/aggregates/intent"
 	"berth/events"
 	"berth/events/fault"
 )
@@ -28,6 +29,7 @@ type Views struct {
 	retired     packed
 	last        map[events.Boundary]uint32 // newest retired row of a name
 	recent      recent
+	intents     map[events.Boundary][]intent.State // of names that nobody holds
 	writtenOff  map[events.EnvironmentID]*environment.State
 	goals       goals
 	instances   map[events.InstanceID]*host
@@ -77,6 +79,7 @@ func NewViews(space events.Space) *Views {
 		instances:   map[events.InstanceID]*host{},
 		meters:      map[account]*Meter{},
 		quarantined: map[events.Boundary]Quarantine{},
+		intents:     map[events.Boundary][]intent.State{},
 	}
 }
 

@@ -62,7 +62,7 @@ type State struct {
 	Instance   events.InstanceID
 	Epoch      uint64     // zero: the instance is gone, whoever holds the seat does it
 	UID        events.UID // retire: the target; launch: what it was used for
-	Request    string     // launch: JSON of what is launched
+	Request    string     // launch: JSON of what is launched, until it is used
 	AdmittedAt time.Time
 	ExpiresAt  time.Time
 	Phase      Phase
@@ -111,6 +111,7 @@ func (s State) Apply(m *events.Meta, e events.Event) State {
 			AdmittedAt: m.Time, ExpiresAt: e.ExpiresAt, Phase: s.Phase}
 	case events.IntentConsumed:
 		s.Used, s.UID, s.Operation, s.Executor = e.Request, e.UID, e.Operation, e.Executor
+		s.Request = "" // the goal has it now
 	case events.IntentSwept:
 		s.SweptBy = e.By
 	case events.IntentEnded:

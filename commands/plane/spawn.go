@@ -18,6 +18,7 @@ import (
 type spawnRequest struct {
 	Target events.Target       `json:"target"`
 	Input  commands.SpawnInput `json:"input"`
+	Intent *intentUse          `json:"intent,omitempty"` // the launch of a delegated intent
 }
 
 // goalSpawn is the goal command of spawns and reserves, as the sagas know it.
@@ -25,20 +26,21 @@ const goalSpawn = "spawn"
 
 func spawnTo(t events.Target) func(*Plane, context.Context, *call, commands.SpawnInput) (commands.SpawnResult, error) {
 	return func(p *Plane, ctx context.Context, c *call, in commands.SpawnInput) (commands.SpawnResult, error) {
-		return p.spawn(ctx, c, in, t)
+		return p.begin(ctx, c, spawnRequest{Target: t, Input: in})
 	}
 }
 
-// spawn accepts a goal and claims the name for it: goal first, then the uid,
+// begin accepts a goal and claims the name for it: goal first, then the uid,
 // then the seat, so that what is accepted can always be continued
 // (decision 2). A repeated goal id is answered from the log for ever.
-func (p *Plane) spawn(ctx context.Context, c *call, in commands.SpawnInput, target events.Target) (commands.SpawnResult, error) {
+func (p *Plane) begin(ctx context.Context, c *call, request spawnRequest) (commands.SpawnResult, error) {
+	in := &request.Input
 	id, err := goalID(c, in.Goal)
 	if err != nil {
 		return commands.SpawnResult{}, err
 	}
 	in.Goal = string(id)
-	fp, err := commands.Fingerprint(c.Address, in.Goal, in)
+	fp, err := commands.Fingerprint(c.Address, in.Goal, *in)
 	if err != nil {
 		return commands.SpawnResult{}, err
 	}
@@ -48,7 +50,7 @@ func (p *Plane) spawn(ctx context.Context, c *call, in commands.SpawnInput, targ
 		return commands.SpawnResult{}, err
 	}
 	defer unlock()
-	g, seq, err := p.accepted(ctx, c, b, fp, func() (goal.State, uint64, error) { return p.acceptSpawn(ctx, c, b, fp, in, target) })
+	g, seq, err := p.accepted(ctx, c, b, fp, func() (goal.State, uint64, error) { return p.acceptSpawn(ctx, c, b, fp, request) })
 	if err != nil || c.req.DryRun {
 		return commands.SpawnResult{}, err
 	}
@@ -62,12 +64,13 @@ func (p *Plane) spawn(ctx context.Context, c *call, in commands.SpawnInput, targ
 // acceptSpawn checks, holds resources and commits the acceptance. A refusal
 // here leaves nothing behind (2.6, step 1), except a number that nobody else
 // gets then.
-func (p *Plane) acceptSpawn(ctx context.Context, c *call, b events.Boundary, fp string, in commands.SpawnInput, target events.Target) (goal.State, uint64, error) {
+func (p *Plane) acceptSpawn(ctx context.Context, c *call, b events.Boundary, fp string, asked spawnRequest) (goal.State, uint64, error) {
+	in := asked.Input
 	plan, err := in.Plan()
 	if err != nil {
 		return goal.State{}, 0, err
 	}
-	request, err := json.Marshal(spawnRequest{target, in})
+	request, err := json.Marshal(asked)
 	if err != nil {
 		return goal.State{}, 0, fault.New(fault.BadRequest, "the input can't be written as JSON")
 	}
@@ -81,7 +84,7 @@ func (p *Plane) acceptSpawn(ctx context.Context, c *call, b events.Boundary, fp 
 	}
 	a := p.allocation(c.owner(), events.Alias(in.Name))
 	if in.Name != "" { // one that was asked for by name must be free
-		if _, _, err := p.claimable(ctx, b, a, plan, target, now, now.Add(ready)); err != nil {
+		if _, _, err := p.claimable(ctx, b, a, plan, asked, now, now.Add(ready)); err != nil {
 			return goal.State{}, 0, err
 		}
 	}
@@ -110,7 +113,7 @@ func (p *Plane) acceptSpawn(ctx context.Context, c *call, b events.Boundary, fp 
 	if c.req.DryRun {
 		p.release(a.UID)
 		return goal.State{}, 0, p.draftSpawn(ctx, c, b, accept, here == nil, func() (aggregates.Seat, []events.Event, error) {
-			return p.claimable(ctx, b, a, plan, target, now, accepted.Ready)
+			return p.claimable(ctx, b, a, plan, asked, now, accepted.Ready)
 		})
 	}
 	meta := p.meta(c, c.req.ID, fp, "")
@@ -130,12 +133,12 @@ func (p *Plane) allocation(owner events.Owner, name events.Alias) events.Allocat
 
 // claimable is the seat of a name as it is, and what would claim it; or why it
 // can't be claimed.
-func (p *Plane) claimable(ctx context.Context, b events.Boundary, a events.Allocation, plan events.Plan, target events.Target, now, ready time.Time) (aggregates.Seat, []events.Event, error) {
+func (p *Plane) claimable(ctx context.Context, b events.Boundary, a events.Allocation, plan events.Plan, request spawnRequest, now, ready time.Time) (aggregates.Seat, []events.Event, error) {
 	seat, err := p.Shelf.Seat(ctx, a.Owner, a.Name)
 	if err != nil {
 		return seat, nil, err
 	}
-	es, err := seat.Claim(p.claimOf(b, a, plan, target, now, ready))
+	es, err := p.claimFor(seat, request, p.claimOf(b, a, plan, request.Target, now, ready))
 	return seat, es, err
 }
 
@@ -227,7 +230,7 @@ func (p *Plane) claim(ctx context.Context, b events.Boundary, g goal.State) (goa
 		}
 		return g, 0, err
 	}
-	seen, err := p.take(ctx, b, g, plan, request.Target)
+	seen, err := p.take(ctx, b, g, plan, request)
 	lost = err != nil && fault.From(err).Outcome == fault.Unknown
 	switch {
 	case err == nil:
@@ -244,17 +247,17 @@ func (p *Plane) claim(ctx context.Context, b events.Boundary, g goal.State) (goa
 func claimID(uid events.UID) events.CommandID { return events.CommandID("claim-" + string(uid)) }
 
 // take claims the seat, unless that was done before.
-func (p *Plane) take(ctx context.Context, b events.Boundary, g goal.State, plan events.Plan, target events.Target) (uint64, error) {
+func (p *Plane) take(ctx context.Context, b events.Boundary, g goal.State, plan events.Plan, request spawnRequest) (uint64, error) {
 	a := g.Allocated
 	// Of one uid there is one claim: the id tells a claim that was made, and
 	// whose life has ended meanwhile, from one that was not.
 	meta := p.goalMeta(b, claimID(a.UID), g.Fingerprint, "")
-	claim := p.claimOf(b, a, plan, target, g.AcceptedAt, g.Ready)
+	claim := p.claimOf(b, a, plan, request.Target, g.AcceptedAt, g.Ready)
 	seat, r, err := p.Shelf.DecideSeat(ctx, a.Owner, a.Name, meta, func(s aggregates.Seat) ([]events.Event, error) {
 		if _, done, err := s.Commands.Seen(meta.Command, meta.Fingerprint); done || err != nil {
 			return nil, err
 		}
-		return s.Claim(claim)
+		return p.claimFor(s, request, claim)
 	})
 	if err != nil {
 		return 0, err

@@ -18,24 +18,33 @@ type decision func(aggregates.Seat) ([]events.Event, error)
 // is answered with what was answered then, another input under it is a
 // conflict (decision 5). op is the operation id of the commit, if it has one.
 func (p *Plane) write(ctx context.Context, c *call, on commands.Named, in any, op events.OperationID, decide decision) (commands.WriteResult, error) {
+	seat, r, err := p.decided(ctx, c, on, in, op, decide)
+	if err != nil || c.req.DryRun {
+		return commands.WriteResult{}, err
+	}
+	return answer(seat, r), nil
+}
+
+// decided is write with the seat right after the commit, and its record.
+func (p *Plane) decided(ctx context.Context, c *call, on commands.Named, in any, op events.OperationID, decide decision) (aggregates.Seat, events.Record, error) {
 	w, err := p.writeOf(c, on, in)
 	if err != nil {
-		return commands.WriteResult{}, err
+		return aggregates.Seat{}, events.Record{}, err
 	}
 	f := w.once(on.UID, decide)
 	if c.req.DryRun {
-		return commands.WriteResult{}, p.draftWrite(ctx, c, w, f)
+		return aggregates.Seat{}, events.Record{}, p.draftWrite(ctx, c, w, f)
 	}
 	seat, r, err := p.Shelf.DecideSeat(ctx, c.owner(), w.alias, p.meta(c, c.req.ID, w.fingerprint, op), f)
 	switch {
 	case err != nil:
-		return commands.WriteResult{}, err
+		return seat, r, err
 	case w.earlier != nil:
-		return p.answered(ctx, seat.Boundary(), w.earlier.Sequence)
+		return p.seatAt(ctx, seat.Boundary(), w.earlier.Sequence)
 	case seat.Sequence != r.Sequence:
-		return p.answered(ctx, seat.Boundary(), r.Sequence)
+		return p.seatAt(ctx, seat.Boundary(), r.Sequence)
 	}
-	return answer(seat, r), nil
+	return seat, r, nil
 }
 
 // writing is one write on its way: its id, and an earlier answer if found.
@@ -96,21 +105,30 @@ func (p *Plane) draftWrite(ctx context.Context, c *call, w *writing, f decision)
 
 // answered is the answer that was given at a sequence, from the log.
 func (p *Plane) answered(ctx context.Context, b events.Boundary, sequence uint64) (commands.WriteResult, error) {
+	seat, r, err := p.seatAt(ctx, b, sequence)
+	if err != nil {
+		return commands.WriteResult{}, err
+	}
+	return answer(seat, r), nil
+}
+
+// seatAt is the seat as the record of that sequence left it, and the record.
+func (p *Plane) seatAt(ctx context.Context, b events.Boundary, sequence uint64) (aggregates.Seat, events.Record, error) {
+	seat := aggregates.NewSeat(b)
 	rs, err := p.Log.Load(ctx, b, 0)
 	if err != nil {
-		return commands.WriteResult{}, fault.New(fault.Unavailable, "the command was carried out at sequence %d, but its answer can't be read now", sequence).
+		return seat, events.Record{}, fault.New(fault.Unavailable, "the command was carried out at sequence %d, but its answer can't be read now", sequence).
 			WithOutcome(fault.Executed).WithHint("ask again with the same command id")
 	}
-	seat := aggregates.NewSeat(b)
 	for _, r := range rs {
 		if r.Sequence > sequence {
 			break
 		}
 		if seat = seat.Apply(r); r.Sequence == sequence {
-			return answer(seat, r), nil
+			return seat, r, nil
 		}
 	}
-	return commands.WriteResult{}, fault.New(fault.Internal, "the command was carried out at sequence %d, which is not there", sequence).WithOutcome(fault.Executed)
+	return seat, events.Record{}, fault.New(fault.Internal, "the command was carried out at sequence %d, which is not there", sequence).WithOutcome(fault.Executed)
 }
 
 // answer is what the seat says right after a commit: a function of the log.

@@ -44,7 +44,7 @@ func (a *app) root() *cobra.Command {
 		&cobra.Group{ID: groupLook, Title: "Looking:"}, &cobra.Group{ID: groupLog, Title: "The log:"})
 	a.addGroup(root, groupManager, a.upCommand(), a.stopCommand(), a.statusCommand(), a.doctorCommand(), a.hostsCommand(), a.drillCommand(), a.providerCommand(), a.benchCommand())
 	a.addGroup(root, groupLife, a.spawnCommand(), a.reserveCommand(), a.provisionCommand(), a.startCommand(), a.extendCommand(), a.pauseCommand(), a.resumeCommand(),
-		a.checkpointCommand(), a.restoreCommand(), a.exportCommand(), a.retireCommand(), a.goalCommand(), a.turnCommand(), a.turnPendingCommand(), a.turnYieldCommand(), a.stopSelfCommand(), a.personaCommand(), a.writeOffCommand(), a.takeOverCommand(), a.seatCommand())
+		a.checkpointCommand(), a.restoreCommand(), a.exportCommand(), a.retireCommand(), a.goalCommand(), a.turnCommand(), a.turnPendingCommand(), a.turnYieldCommand(), a.stopSelfCommand(), a.personaCommand(), a.intentCommand(), a.writeOffCommand(), a.takeOverCommand(), a.seatCommand())
 	a.addGroup(root, groupLook, a.lsCommand(), a.inspectCommand(), a.slotsCommand(), a.logsCommand(), a.attachCommand(), a.inputCommand(), a.usageCommand(), a.describeCommand())
 	a.addGroup(root, groupLog, a.historyCommand(), a.eventsCommand(), a.replayCommand(), a.verifyCommand())
 	root.AddCommand(benchRole(), a.simCommand(), a.versionCommand(), exitCodesTopic())
@@ -52,7 +52,7 @@ func (a *app) root() *cobra.Command {
 	return root
 }
 
-var citations = regexp.MustCompile(` \((?:R|decision |scenario )[^)]*\)`)
+var citations = regexp.MustCompile(` \((?:R|D\d|decision |scenario )[^)]*\)`)
 
 // short is what the contract says of a command, as one line of help: the
 // numbers of rules are for those who read the contract.

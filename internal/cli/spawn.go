@@ -71,6 +71,15 @@ func (a *app) reserveCommand() *cobra.Command {
 }
 
 func (f *spawnFlags) flags(c *cobra.Command) {
+	f.planFlags(c)
+	fl := c.Flags()
+	fl.StringVar(&f.in.Goal, "goal", "", "id of the goal: the same id is the same goal for ever")
+	fl.BoolVar(&f.dry, "dry-run", false, "print the events that would be appended, and append nothing")
+	f.wait.flags(c, false)
+}
+
+// planFlags are those that say what is spawned, and where.
+func (f *spawnFlags) planFlags(c *cobra.Command) {
 	fl := c.Flags()
 	fl.StringVar(&f.in.Persona, "persona", "", "defined persona; a name that is left out begins with it")
 	fl.StringVar(&f.in.Provider, "provider", "", "registered provider (default "+commands.DefaultProvider+")")
@@ -81,7 +90,6 @@ func (f *spawnFlags) flags(c *cobra.Command) {
 	fl.StringVar(&f.network, "network", "", "network of the provider, such as none; its default if absent")
 	fl.StringVar(&f.in.TTL, "ttl", "", "lifetime from acceptance, such as 1h; none for no end (default 1h)")
 	fl.StringVar(&f.in.Ready, "ready", "", "readiness deadline (default 2m)")
-	fl.StringVar(&f.in.Goal, "goal", "", "id of the goal: the same id is the same goal for ever")
 	fl.StringArrayVar(&f.options, "option", nil, "NAME=VALUE for the provider, never a secret; may be repeated")
 	fl.StringVar(&f.on, "on", "", "id of the instance that must run it; any that fits if absent")
 	fl.StringVar(&f.needs.Arch, "arch", "", "architecture that the provider's host must have, such as amd64")
@@ -91,8 +99,6 @@ func (f *spawnFlags) flags(c *cobra.Command) {
 	fl.StringArrayVar(&f.labels, "needs-label", nil, "NAME=VALUE of a label that the instance must have (up --host-label); may be repeated")
 	fl.StringVar(&f.free, "min-headroom", "", "the least that must be free before it: cpus=N,memory=SIZE,disk=SIZE,slots=N, each optional")
 	fl.BoolVar(&f.in.Delegated, "delegated", false, "begin the seat with a hand-off, which its command takes (see `berth seat`)")
-	fl.BoolVar(&f.dry, "dry-run", false, "print the events that would be appended, and append nothing")
-	f.wait.flags(c, false)
 }
 
 // read turns flags and arguments into the input, and refuses what can't be
@@ -105,6 +111,14 @@ func (f *spawnFlags) read(c *cobra.Command, in []string) error {
 			return usage("%s: NAME is empty", c.CommandPath()).WithHint("leave it out for a name with the next number")
 		}
 	}
+	if err := f.readPlan(); err != nil {
+		return err
+	}
+	return f.in.Check()
+}
+
+// readPlan turns the flags of planFlags into the input.
+func (f *spawnFlags) readPlan() error {
 	if f.image != "" {
 		kind, ref, ok := strings.Cut(f.image, ":")
 		if !ok {
@@ -119,10 +133,7 @@ func (f *spawnFlags) read(c *cobra.Command, in []string) error {
 	if f.in.Options, err = pairs("--option", f.options); err != nil {
 		return err
 	}
-	if err := f.readNeeds(); err != nil {
-		return err
-	}
-	return f.in.Check()
+	return f.readNeeds()
 }
 
 // pairs reads the NAME=VALUE of a flag that may be repeated; nil if there are none.
