@@ -188,7 +188,7 @@ func (m *Manager) openEngine() error {
 	m.plane = plane.New(plane.Options{
 		Space: m.opts.Space, Self: m.writer, Log: m.commits(), Shelf: m.shelf, Views: m.runner, Providers: m.drivers, IDs: m.ids,
 		Now: m.clock.Now, ExportsDir: m.dir.File(exportsDir), Version: m.opts.Version, Durability: m.Profile(), Caller: m.dir.Identity.Caller,
-		Shared: shared, Bound: bound, Silent: m.silent, Lease: leaseFor, MaxSeats: m.opts.MaxSeats, Engine: m.engineCounts, Admit: m.guard.Check, Delegation: delegation, Logger: m.logger,
+		Shared: shared, Bound: bound, Silent: m.silent, Lease: leaseFor, MaxSeats: m.opts.MaxSeats, Engine: m.engineCounts, Poke: func(b events.Boundary) { m.engine.Poke(b) }, Admit: m.guard.Check, Delegation: delegation, Logger: m.logger,
 		End:  m.end,
 		Sign: func(o terminal.Offer) (terminal.Offer, error) { return o.Sign(m.dir.Key) },
 	})

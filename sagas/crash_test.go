@@ -127,7 +127,7 @@ func TestStaleEpochActsNoMore(t *testing.T) {
 		w.Until("adopted", time.Minute, w.Engine.Idle)
 		w.Retire("web")
 		gone(t, w, "web")
-		old.Poke(w.Seat("web").Boundary())
+		old.Resume(w.Seat("web").Boundary())
 		w.Until("rest", time.Minute, old.Idle)
 		if n := strings.Count(w.Story(), `"verb":"destroy"`); n != 1 {
 			t.Errorf("%d destroys were dispatched\n%s", n, w.Story())

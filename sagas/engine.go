@@ -163,15 +163,15 @@ func (e *Engine) Resume(b events.Boundary) {
 	e.enqueue(ent)
 }
 
-// Poke asks the engine to look at a boundary now, as a hint: a committed
-// record reaches it by Absorb anyway.
+// Poke asks the engine to look at a boundary now, if it works on it: a hint of
+// who has just committed there. The record reaches it by Absorb too, but on the
+// way of all readers of the log.
 func (e *Engine) Poke(b events.Boundary) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if k := b.Kind(); k != events.KindSeat && k != events.KindEnvironment && k != events.KindGoal {
-		return
+	if ent := e.entries[b]; ent != nil {
+		e.enqueue(ent)
 	}
-	e.enqueue(e.entry(b))
 }
 
 // Absorb takes in one durable record, in the order of the log: the shelf is

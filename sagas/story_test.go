@@ -100,6 +100,21 @@ func TestRefusedStepFailsTheGoalAndUndoes(t *testing.T) {
 	}
 }
 
+// A hint about what this instance does not work on is nothing: what it must know
+// of a seat that comes to it is in the record, and only that takes it up.
+func TestAHintTakesNothingUp(t *testing.T) {
+	bubble(t, func(t *testing.T, w *sagastest.World) {
+		w.Engine.Poke(events.SeatBoundary("local", "elsewhere"))
+		if s := w.Engine.Stats(); s.Seats != 0 || s.Queued != 0 {
+			t.Errorf("%+v", s)
+		}
+		w.Spawn("web")
+		w.Until("running", time.Minute, w.Status("web", aggregates.StatusRunning))
+		w.Engine.Poke(w.Seat("web").Boundary())
+		w.Until("rest", time.Minute, w.Engine.Idle)
+	})
+}
+
 // The lifetime ends: the seat is stopped and destroyed, at its deadline and
 // not before (scenario 36).
 func TestExpiry(t *testing.T) {

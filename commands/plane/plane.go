@@ -42,6 +42,9 @@ func New(o Options) *Plane {
 	if o.Engine == nil {
 		o.Engine = func() map[string]int64 { return map[string]int64{} }
 	}
+	if o.Poke == nil {
+		o.Poke = func(events.Boundary) {}
+	}
 	if o.Shared == nil {
 		o.Shared = func(string) bool { return false }
 	}

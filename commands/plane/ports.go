@@ -66,6 +66,9 @@ type Options struct {
 	Caller events.Caller
 	// Engine tells what the engine does: open, uncertain, stuck, in flight.
 	Engine func() map[string]int64
+	// Poke is told of a boundary that a command has just committed to: a hint.
+	// Nil: nobody waits for it.
+	Poke func(events.Boundary)
 	// Requests tells what the binding counts; service.Service.Counts is one.
 	Requests func() map[string]uint64
 	// Shared says which providers make environments on the manager's own host:

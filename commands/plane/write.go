@@ -36,6 +36,9 @@ func (p *Plane) decided(ctx context.Context, c *call, on commands.Named, in any,
 		return aggregates.Seat{}, events.Record{}, p.draftWrite(ctx, c, w, f)
 	}
 	seat, r, err := p.Shelf.DecideSeat(ctx, c.owner(), w.alias, p.meta(c, c.req.ID, w.fingerprint, op), f)
+	if r.Sequence != 0 {
+		p.Poke(r.Boundary)
+	}
 	switch {
 	case err != nil:
 		return seat, r, err

@@ -25,6 +25,21 @@ import (
 // loop writes for ever, from a file in the private home.
 const loop = `echo begin; echo kept > $HOME/note; i=0; while :; do i=$((i+1)); echo line $i; sleep 0.05; done`
 
+// changes pauses or resumes, once: what is so already is refused, and stays so.
+func (r *rig) changes(id events.EnvironmentID, v events.Verb, to events.ProviderState) {
+	r.Helper()
+	if f := r.must(r.op(id, v)); f.State != to || f.Custody == nil {
+		r.Fatalf("%s: %+v", v, f)
+	}
+	out := r.do(r.op(id, v))
+	if out.Kind != providers.Refused || out.Fault.Code != fault.FailedPrecondition || !strings.Contains(out.Fault.Message, "it is "+string(to)) {
+		r.Errorf("%s again: %s, %v", v, out.Kind, out.Fault)
+	}
+	if got := r.inspect(id); got.State != to {
+		r.Fatalf("after %s: %s", v, got.State)
+	}
+}
+
 func TestAWholeLife(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -35,16 +50,13 @@ func TestAWholeLife(t *testing.T) {
 	}
 	r.untilLog(id, "line 3")
 
-	r.must(r.op(id, events.VerbPause))
-	if got := r.inspect(id); got.State != events.StatePaused {
-		t.Fatalf("after a pause: %s", got.State)
-	}
+	r.changes(id, events.VerbPause, events.StatePaused)
 	var before string
 	r.until("quiet output", func() bool { // what was on its way has arrived
 		before = r.logs(id)
 		return r.logs(id) == before
 	})
-	r.must(r.op(id, events.VerbResume))
+	r.changes(id, events.VerbResume, events.StateRunning)
 	r.until("the seat goes on with its memory", func() bool { // R9
 		after := r.logs(id)
 		return len(after) > len(before) && strings.Count(after, "begin") == 1

@@ -125,7 +125,7 @@ func (d *Base) List(ctx context.Context) ([]providers.Listed, error) {
 	var out []providers.Listed
 	err := d.Each(ctx, func(dir seatdir.Dir, j *seatdir.Journal) {
 		state := events.StateUnknown
-		if f, err := d.observe(ctx, dir, j, false); err == nil {
+		if f, err := d.observe(ctx, dir, j, false, status); err == nil {
 			state = f.State
 		}
 		out = append(out, providers.Listed{Environment: dir.ID, Ref: j.Ref, State: state})

@@ -20,7 +20,7 @@ type Call struct {
 	Dir seatdir.Dir
 	J   *seatdir.Journal
 	d   *Base
-	was events.Facts // as refusal observed them; zero for verbs that need no state
+	was events.Facts // after a pause or a resume; zero for other verbs
 }
 
 // effects carry a verb out and return its facts. A fault whose outcome is
@@ -28,8 +28,8 @@ type Call struct {
 var effects = map[events.Verb]func(*Call, context.Context) (events.Facts, error){
 	events.VerbReserve:    (*Call).reserve,
 	events.VerbProvision:  (*Call).provision,
-	events.VerbPause:      (*Call).pause,
-	events.VerbResume:     (*Call).resume,
+	events.VerbPause:      (*Call).changed,
+	events.VerbResume:     (*Call).changed,
 	events.VerbExtend:     (*Call).extend,
 	events.VerbCheckpoint: (*Call).checkpoint,
 	events.VerbExport:     (*Call).export,
@@ -187,7 +187,7 @@ func (c *Call) record(e seatdir.Entry) error {
 }
 
 // refusal is why the state does not allow the verb, or nil. The end is always
-// allowed, also of what was never made.
+// allowed, also of what was never made. A pause and a resume are carried out with the look.
 func (c *Call) refusal(ctx context.Context) error {
 	v, id := c.Op.Verb, c.Op.Environment
 	if v == events.VerbDestroy {
@@ -214,11 +214,13 @@ func (c *Call) refusal(ctx context.Context) error {
 	if v == events.VerbStop || v == events.VerbDeleteFile || v == events.VerbExport {
 		return nil
 	}
-	f, err := c.d.observe(ctx, c.Dir, c.J, true)
+	if t, ok := changes[v]; ok {
+		return c.change(ctx, t)
+	}
+	f, err := c.d.observe(ctx, c.Dir, c.J, true, status)
 	if err != nil {
 		return err
 	}
-	c.was = f
 	return c.refuseState(f)
 }
 

@@ -31,7 +31,7 @@ func (d *Base) Inspect(ctx context.Context, id events.EnvironmentID, ref string)
 	if err != nil {
 		return events.Facts{}, err
 	}
-	f, err := d.observe(ctx, dir, j, false)
+	f, err := d.observe(ctx, dir, j, false, status)
 	if err != nil {
 		return events.Facts{}, seen("inspection", id, err)
 	}
@@ -67,9 +67,12 @@ func (d *Base) deadline(dir seatdir.Dir, j *seatdir.Journal) (seatdir.Deadline, 
 	return dl.Move(*j.Expires, boot, identity.Boottime(), now), nil
 }
 
-// observe says what is true of an environment now. locked says that the
-// caller holds its lock.
-func (d *Base) observe(ctx context.Context, dir seatdir.Dir, j *seatdir.Journal, locked bool) (events.Facts, error) {
+// status is the question that changes nothing.
+var status = custodian.Request{Ask: custodian.AskStatus}
+
+// observe says what is true of an environment now, after what is asked of its
+// holder, if one runs. locked says that the caller holds its lock.
+func (d *Base) observe(ctx context.Context, dir seatdir.Dir, j *seatdir.Journal, locked bool, ask custodian.Request) (events.Facts, error) {
 	f := events.Facts{Ref: j.Ref, ObservedAt: d.Now()}
 	switch j.Phase {
 	case seatdir.PhaseNone:
@@ -98,7 +101,7 @@ func (d *Base) observe(ctx context.Context, dir seatdir.Dir, j *seatdir.Journal,
 		f.State = events.StateCreating
 		return f, nil
 	}
-	return d.observeSeat(ctx, dir, f, locked)
+	return d.observeSeat(ctx, dir, f, locked, ask)
 }
 
 // networkOf is the network that was resolved at the reservation. A journal of
@@ -134,7 +137,7 @@ func ReadIdent(dir seatdir.Dir) (seatdir.Ident, error) {
 	return id, err
 }
 
-func (d *Base) observeSeat(ctx context.Context, dir seatdir.Dir, f events.Facts, locked bool) (events.Facts, error) {
+func (d *Base) observeSeat(ctx context.Context, dir seatdir.Dir, f events.Facts, locked bool, ask custodian.Request) (events.Facts, error) {
 	id, err := ReadIdent(dir)
 	if err != nil {
 		return f, err
@@ -147,9 +150,15 @@ func (d *Base) observeSeat(ctx context.Context, dir seatdir.Dir, f events.Facts,
 		return f, err
 	}
 	defer h.Close()
-	actx, cancel := context.WithTimeout(ctx, askPatience)
+	actx, cancel := ctx, func() {}
+	if !ask.Change {
+		actx, cancel = context.WithTimeout(ctx, askPatience)
+	}
 	defer cancel()
-	resp, err := custodian.Ask(actx, dir, id.Custodian, custodian.Request{Ask: custodian.AskStatus})
+	resp, err := custodian.Ask(actx, dir, id.Custodian, ask)
+	if ask.Change && err != nil && fault.From(err).Outcome == fault.NotExecuted {
+		return f, err
+	}
 	if err != nil {
 		// It may be ending: its proof comes before its end.
 		if ended, xerr := exitFacts(dir, &f); ended {
@@ -199,7 +208,7 @@ func (d *Base) lost(ctx context.Context, dir seatdir.Dir, f events.Facts, locked
 	}
 	if h, err := identity.Open(id.Custodian); err == nil { // a new start came in between
 		h.Close()
-		return d.observeSeat(ctx, dir, f, true)
+		return d.observeSeat(ctx, dir, f, true, status)
 	}
 	if !d.dead(ctx, dir, id) {
 		f.State = events.StateUnknown

@@ -18,7 +18,7 @@ import (
 
 // Facts observes the environment.
 func (c *Call) Facts(ctx context.Context) (events.Facts, error) {
-	return c.d.observe(ctx, c.Dir, c.J, true)
+	return c.d.observe(ctx, c.Dir, c.J, true, status)
 }
 
 // reserve binds the reference (R92). The journal's one write is the effect.
@@ -104,37 +104,11 @@ func (c *Call) MakeDir(name string, mode os.FileMode) error {
 
 // Ask asks the holder of the environment.
 func (c *Call) Ask(ctx context.Context, r custodian.Request) error {
-	_, err := c.ask(ctx, r)
-	return err
-}
-
-func (c *Call) ask(ctx context.Context, r custodian.Request) (custodian.Response, error) {
 	id, err := ReadIdent(c.Dir)
-	if err != nil {
-		return custodian.Response{}, err
+	if err == nil {
+		_, err = custodian.Ask(ctx, c.Dir, id.Custodian, r)
 	}
-	return custodian.Ask(ctx, c.Dir, id.Custodian, r)
-}
-
-func (c *Call) pause(ctx context.Context) (events.Facts, error) {
-	return c.turned(ctx, custodian.AskFreeze)
-}
-
-func (c *Call) resume(ctx context.Context) (events.Facts, error) {
-	return c.turned(ctx, custodian.AskThaw)
-}
-
-// turned asks for a pause or its end. The holder's answer says what it does
-// now, as the answer to a question about its status would: it is not asked
-// twice. All else is as refusal has just seen it, under the same lock.
-func (c *Call) turned(ctx context.Context, ask string) (events.Facts, error) {
-	resp, err := c.ask(ctx, custodian.Request{Ask: ask})
-	if err != nil {
-		return events.Facts{}, err
-	}
-	f := c.was
-	f.State, f.ObservedAt = stateOf(resp), c.d.Now()
-	return f, nil
+	return err
 }
 
 // extend raises the deadline by at most the step and never lowers it; the

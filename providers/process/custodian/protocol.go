@@ -47,7 +47,9 @@ type Request struct {
 	Data  []byte        `json:"data,omitempty"`  // input
 	Rows  uint16        `json:"rows,omitempty"`  // resize: 1 to 1000
 	Cols  uint16        `json:"cols,omitempty"`
-	From  int64         `json:"from,omitempty"` // attach: first wanted offset; negative: all that is in memory
+	// Change makes a freeze or a thaw one that is refused if it is so already.
+	Change bool  `json:"change,omitempty"`
+	From   int64 `json:"from,omitempty"` // attach: first wanted offset; negative: all that is in memory
 }
 
 // Response is its answer.

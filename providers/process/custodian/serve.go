@@ -119,9 +119,9 @@ func (c *custodian) do(r Request, resp *Response) error {
 	case AskStatus:
 		return nil
 	case AskFreeze, AskHold:
-		return c.freeze(true)
+		return c.freeze(true, r.Change)
 	case AskThaw:
-		return c.freeze(false)
+		return c.freeze(false, r.Change)
 	case AskStop:
 		return c.stop(r.Grace)
 	case AskDeadline:
@@ -138,14 +138,27 @@ func (c *custodian) do(r Request, resp *Response) error {
 	return fault.New(fault.Unimplemented, "a custodian does not know %q", r.Ask)
 }
 
-// freeze stops the whole tree, or lets it go on. Memory stays as it is.
-func (c *custodian) freeze(frozen bool) error {
+// freeze stops the whole tree, or lets it go on. Memory stays as it is. A change
+// refuses to do what was done already.
+func (c *custodian) freeze(frozen, change bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.ending {
 		return fault.New(fault.FailedPrecondition, "the seat has ended or is ending")
 	}
+	if change && (c.frozen && c.holds == 0) == frozen {
+		return Unchanged(frozen)
+	}
 	return c.setFrozen(frozen)
+}
+
+// Unchanged refuses a freeze or a thaw that would change nothing.
+func Unchanged(frozen bool) error {
+	is := "running"
+	if frozen {
+		is = "paused"
+	}
+	return fault.New(fault.FailedPrecondition, "the seat is %s already", is).WithOutcome(fault.NotExecuted)
 }
 
 // setFrozen needs c.mu.

@@ -101,9 +101,19 @@ func (s *supervisor) do(r custodian.Request) error {
 	case custodian.AskStatus:
 		return nil
 	case custodian.AskFreeze:
-		return s.acting(func() error { return s.pause(ctx) })
+		return s.acting(func() error {
+			if r.Change && s.frozen {
+				return custodian.Unchanged(true)
+			}
+			return s.pause(ctx)
+		})
 	case custodian.AskThaw:
-		return s.acting(func() error { return s.resume(ctx) })
+		return s.actingThen(func() (func(), error) {
+			if r.Change && !s.frozen {
+				return nil, custodian.Unchanged(false)
+			}
+			return s.resume(ctx)
+		})
 	case custodian.AskStop:
 		return s.stop(r.Grace)
 	case custodian.AskDeadline:
@@ -122,15 +132,30 @@ func (s *supervisor) do(r custodian.Request) error {
 
 // acting runs one action at a time; none on a machine that ends.
 func (s *supervisor) acting(f func() error) error {
+	return s.actingThen(func() (func(), error) { return nil, f() })
+}
+
+// actingThen is acting for an action with an end that nobody waits for but the
+// next one.
+func (s *supervisor) actingThen(f func() (rest func(), err error)) error {
 	s.act.Lock()
-	defer s.act.Unlock()
 	s.mu.Lock()
 	ending := s.ending
 	s.mu.Unlock()
 	if ending {
+		s.act.Unlock()
 		return fault.New(fault.FailedPrecondition, "the machine has ended or is ending")
 	}
-	return f()
+	rest, err := f()
+	if rest == nil {
+		s.act.Unlock()
+		return err
+	}
+	go func() {
+		defer s.act.Unlock()
+		rest()
+	}()
+	return err
 }
 
 func (s *supervisor) terminal(ctx context.Context, r custodian.Request) error {
@@ -170,23 +195,25 @@ func (s *supervisor) pause(ctx context.Context) error {
 	return nil
 }
 
-// resume lets the machine go on and sends it the time of now. The agent reads
-// that before anything that is asked of it later, so nobody waits for its
-// answer: one that does not come is an agent that answers nothing any more.
-// It needs s.act.
-func (s *supervisor) resume(ctx context.Context) error {
+// resume lets the machine go on. What is left to do is to send it the time of
+// now: the agent reads that before anything that is asked of it later, so nobody
+// waits for its answer, and one that does not come is an agent that answers
+// nothing any more. Whoever resumes does not even wait for the sending, for which
+// the guest's processors leave little time. It needs s.act.
+func (s *supervisor) resume(ctx context.Context) (rest func(), err error) {
 	if !s.frozen {
-		return nil
+		return nil, nil
 	}
 	if err := s.goOn(ctx); err != nil {
-		return err
+		return nil, err
 	}
-	hello, err := s.greeting()
-	if err != nil {
-		return err
-	}
-	_, err = s.peer.begin(ctx, hello, nil, nil)
-	return err
+	return func() {
+		ctx, cancel := context.WithTimeout(context.Background(), askPatience)
+		defer cancel()
+		if hello, err := s.greeting(); err == nil {
+			_, _ = s.peer.begin(ctx, hello, nil, nil)
+		}
+	}, nil
 }
 
 // goOn needs s.act.
