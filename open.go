@@ -181,6 +181,11 @@ func (m *Manager) openEngine() error {
 			return badConfig("data directory %s can't be written: %s", m.dir.Path, err)
 		}
 	}
+	if runtime.GOOS == "linux" {
+		if _, err := doorDir(m.dir); err != nil {
+			return badConfig("data directory %s can't be written: %s", m.dir.Path, err)
+		}
+	}
 	delegation, err := m.openDelegation()
 	if err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"sync"
 	"time"
 
@@ -54,6 +55,9 @@ func (m *Manager) Run(ctx context.Context) (err error) {
 	}
 	w.Go("offers", m.plane.Offers)
 	w.Go("orphans", m.plane.Orphans)
+	if runtime.GOOS == "linux" {
+		w.Go("door", m.answerSeats)
+	}
 	close(m.ready)
 	m.logger.Info("ready", "instance", m.writer.Instance, "epoch", m.writer.Epoch, "sequence", m.runner.Sequence())
 

@@ -14,6 +14,7 @@ import (
 	"berth/aggregates/turns"
 	"berth/commands"
 	"berth/commands/client"
+	"berth/commands/door"
 	"berth/events"
 	"berth/events/fault"
 )
@@ -135,7 +136,7 @@ func runTurn(c *cobra.Command, a *app, f *turnFlags, in commands.TurnInput) erro
 type selfFlags struct{ as, uid string }
 
 func (f *selfFlags) flags(a *app, c *cobra.Command) {
-	c.Flags().StringVar(&f.as, "as", "", "the seat that asks, by its name")
+	c.Flags().StringVar(&f.as, "as", "", "the seat that asks, by its name; in a seat, that one if absent")
 	c.Flags().StringVar(&f.uid, "uid", "", "its lifecycle uid; the current one if absent")
 	_ = c.RegisterFlagCompletionFunc("as", a.completeNames) // only fails for a flag that is not there
 }
@@ -145,6 +146,9 @@ func askSelf[In commands.Input, Out any](ctx context.Context, a *app, f *selfFla
 	var none Out
 	if err := in.Check(); err != nil {
 		return none, err
+	}
+	if dir := a.Env(door.EnvDir); f.as == "" && dir != "" {
+		return askAtDoor(ctx, a, dir, c, in)
 	}
 	if f.as == "" {
 		return none, usage("%s is asked by a seat: say which with --as NAME", c.Name)

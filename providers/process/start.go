@@ -88,6 +88,12 @@ func (d *Driver) startOf(ctx context.Context, c *seat.Call) (any, error) {
 	if s.Seat.Socket, err = socketOf(c); err != nil {
 		return nil, err
 	}
+	if st, err := os.Stat(DoorDir(d.Dir)); err == nil && st.IsDir() {
+		s.Seat.Door, s.Seat.Env[EnvDoor] = filepath.Join("..", doorName), stage.DoorDir
+		if !ch.isolated {
+			s.Seat.Env[EnvDoor] = DoorDir(d.Dir)
+		}
+	}
 	if _, ok := c.Op.Material[handoff.Purpose]; ok {
 		s.Seat.Handoff = true
 		s.Seat.Env[handoff.EnvFile], s.Seat.Env[handoff.EnvInstance] = filepath.Join(material, handoff.Purpose), string(c.Op.Writer.Instance)

@@ -34,6 +34,7 @@ type Seat struct {
 	Env      map[string]string `json:"env"`
 	Material bool              `json:"material,omitempty"`
 	Socket   string            `json:"socket,omitempty"`  // of the host, that the seat sees at the same path; empty: none
+	Door     string            `json:"door,omitempty"`    // where its manager answers it, relative to its directory; empty: nowhere
 	Handoff  bool              `json:"handoff,omitempty"` // the seat removes what it takes from its material (H8)
 }
 

@@ -36,7 +36,7 @@ func buildRoot(s seatdir.Seat) error {
 		return fmt.Errorf("separating mounts: %w", err)
 	}
 	root := seatdir.DirRoot
-	steps := []func(string, seatdir.Seat) error{hostTree, freezeTree, devices, memoryFiles, homeAndMaterial, socket, nameService, hide}
+	steps := []func(string, seatdir.Seat) error{hostTree, freezeTree, devices, memoryFiles, homeAndMaterial, door, socket, nameService, hide}
 	if s.Image != "" {
 		steps[0] = imageTree
 	}
@@ -201,6 +201,22 @@ func homeAndMaterial(root string, s seatdir.Seat) error {
 		attributes |= unix.MOUNT_ATTR_RDONLY
 	}
 	return setAttributes(to, 0, attributes)
+}
+
+// door shows where the seat's manager answers it; a manager that starts again
+// makes its socket anew in the same directory.
+func door(root string, s seatdir.Seat) error {
+	if s.Door == "" {
+		return nil
+	}
+	to := filepath.Join(root, DoorDir)
+	if err := os.MkdirAll(to, 0o755); err != nil {
+		return err
+	}
+	if err := unix.Mount(s.Door, to, "", unix.MS_BIND, ""); err != nil {
+		return fmt.Errorf("mounting the door: %w", err)
+	}
+	return setAttributes(to, 0, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_RDONLY)
 }
 
 // SocketRoots are where an isolated seat can be shown a socket of the host: they

@@ -37,6 +37,9 @@ const Home = "/home/seat"
 // MaterialDir is where staged material is, inside such a seat.
 const MaterialDir = "/run/berth/material"
 
+// DoorDir is where such a seat sees the socket of its manager.
+const DoorDir = "/run/berth/door"
+
 // Attributes are the namespaces of a seat and the identity in them. idBase is
 // the host uid that the seat's root becomes; zero maps only our own user.
 func Attributes(s seatdir.Seat, idBase int) *syscall.SysProcAttr {
