@@ -189,8 +189,8 @@ func (m *manager) operate(n events.Alias, v events.Verb, args events.Arguments) 
 	})
 }
 
-// export takes a checkpoint, sometimes goes back to it, and has a file made of it, to a path of the host
-// or at the provider, under a goal.
+// export takes a checkpoint, sometimes goes back to it, and has a file made of
+// it, to a path of the host or at the provider, under a goal.
 func (m *manager) export(n events.Alias) {
 	seat := m.s.books.seat(events.SeatBoundary("local", n))
 	if !seat.Slot.Held() {

@@ -133,9 +133,9 @@ func TestKilledWithProcesses(t *testing.T) {
 	if testing.Short() {
 		t.Skip("starts managers, servers and seats; -short leaves it out")
 	}
-	all, tries := []at{{"call:start:after", 1}}, 0
+	all, tries := []at{{"call:start:after", 1}, {"call:restore:after", 1}}, 0
 	if proving() {
-		tries = 24
+		all, tries = append(all, at{"append:restore:after", 1}, at{"call:restore:before", 1}), 24
 	}
 	places := generated()
 	chosen().Shuffle(len(places), func(i, j int) { places[i], places[j] = places[j], places[i] })
