@@ -78,6 +78,9 @@ func (p *Plane) acceptSpawn(ctx context.Context, c *call, b events.Boundary, fp 
 	if err != nil {
 		return goal.State{}, 0, err
 	}
+	if err := p.mayBegin(c.owner(), plan); err != nil {
+		return goal.State{}, 0, err
+	}
 	now := events.MillisUTC(p.Now())
 	if err := p.defined(ctx, c.owner(), in.Persona); err != nil {
 		return goal.State{}, 0, err

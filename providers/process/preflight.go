@@ -38,12 +38,20 @@ type choice struct {
 	isolated bool
 	limited  bool
 	network  string
+	from     *providers.Origin
 }
 
 // choices reads a plan's options and network; null is the host's network (R22).
 func choices(p events.Plan) (choice, error) {
 	c := choice{isolated: true, limited: true, network: "host"}
+	var err error
+	if c.from, err = providers.OriginOf(p); err != nil {
+		return c, err
+	}
 	for name, value := range p.Options {
+		if name == providers.OptionFrom {
+			continue
+		}
 		switch name + "=" + value {
 		case OptionIsolation + "=none":
 			c.isolated = false
@@ -51,7 +59,7 @@ func choices(p events.Plan) (choice, error) {
 			c.limited = false
 		case OptionIsolation + "=namespaces", OptionLimits + "=cgroups":
 		default:
-			return c, fault.New(fault.BadRequest, "option %s=%s: the process provider knows isolation=namespaces|none and limits=cgroups|none", events.Scrub(name), events.Scrub(value))
+			return c, fault.New(fault.BadRequest, "option %s=%s: the process provider knows isolation=namespaces|none, limits=cgroups|none and from=ENVIRONMENT/CHECKPOINT", events.Scrub(name), events.Scrub(value))
 		}
 	}
 	if p.Network != nil {
@@ -122,6 +130,13 @@ func (d *Driver) Preflight(ctx context.Context, plan events.Plan) (providers.Pre
 		return p, err
 	}
 	d.checkImage(ctx, plan, ch, check)
+	if o := ch.from; o != nil {
+		if err := seat.LoadKept(d.Seat(o.Environment), o.Checkpoint, new(seatdir.Kept)); err != nil {
+			check("from", false, "%s", fault.From(err).Message)
+		} else {
+			check("from", true, "checkpoint %s", o.Checkpoint)
+		}
+	}
 	checkIsolation(ch, host, check)
 	checkLimits(plan.Resources, ch, host.Groups, check)
 	if plan.Resources.DiskGiB > 0 {

@@ -18,6 +18,7 @@ import (
 
 	"berth/events"
 	"berth/events/fault"
+	"berth/providers"
 	"berth/providers/process/seatdir"
 	"berth/providers/process/stage"
 	"berth/providers/seat"
@@ -26,7 +27,7 @@ import (
 // restore puts the captured home together beside the one that the seat is in,
 // and has a custodian exchange the two once the seat has ended. What it starts
 // is what was started before.
-func (d *Driver) restore(ctx context.Context, c *seat.Call, from events.Checkpoint) (any, error) {
+func (d *Driver) restore(ctx context.Context, c *seat.Call, _ events.Checkpoint, file io.Reader) (any, error) {
 	var s seatdir.Start
 	if err := c.Dir.ReadJSON(seatdir.FileStart, &s); err != nil {
 		return nil, err
@@ -37,16 +38,31 @@ func (d *Driver) restore(ctx context.Context, c *seat.Call, from events.Checkpoi
 	if err := c.MakeDir(seatdir.DirNext, 0o700); err != nil {
 		return nil, err
 	}
-	f, err := os.Open(c.Captured(from.ID))
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	if err := untar(ctx, seat.NewReader(ctx, f), c.Dir.File(seatdir.DirNext), c.J.IDBase); err != nil {
+	if err := untar(ctx, seat.NewReader(ctx, file), c.Dir.File(seatdir.DirNext), c.J.IDBase); err != nil {
 		return nil, fmt.Errorf("putting the home together: %w", err)
 	}
 	s.Operation, s.Fingerprint, s.Replace = c.Op.ID, seatdir.Fingerprint(c.Op), true
 	return s, nil
+}
+
+// beginFrom fills the home of a new environment with the one that was captured.
+// Done again after a crash, it begins with an empty one.
+func (d *Driver) beginFrom(ctx context.Context, c *seat.Call, from providers.Origin) error {
+	f, _, err := d.OpenCheckpoint(ctx, d.Seat(from.Environment), from.Checkpoint)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := c.Dir.Remove(seatdir.DirHome); err != nil {
+		return err
+	}
+	if err := c.MakeDir(seatdir.DirHome, 0o700); err != nil {
+		return err
+	}
+	if err := untar(ctx, seat.NewReader(ctx, f), c.Dir.File(seatdir.DirHome), c.J.IDBase); err != nil {
+		return fmt.Errorf("putting the home together: %w", err)
+	}
+	return nil
 }
 
 // settleHome ends a restore that is not under way any more, by what the journal

@@ -259,3 +259,38 @@ func TestRestoreThatCannotStart(t *testing.T) {
 	r.must(r.back(id))
 	r.untilLog(id, "found one")
 }
+
+// A seat that begins from a checkpoint of another one has its home, beside the
+// original, which goes on; what can't be begun from is refused before anything is made.
+func TestBeginsFromACheckpoint(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	id, before := diarist(r)
+	p := r.plan(diary)
+	for _, value := range []string{"x", string(id) + "/none", string(id) + "/../one", string(newID()) + "/one"} {
+		p.Options[providers.OptionFrom] = value
+		if pre, err := r.d.Preflight(r.context(), p); err == nil {
+			if _, failed := pre.Failed(); !failed {
+				t.Errorf("from %s: %+v", value, pre.Checks)
+			}
+		}
+	}
+	p.Options[providers.OptionFrom] = string(id) + "/one"
+	pre, err := r.d.Preflight(r.context(), p)
+	if c, failed := pre.Failed(); err != nil || failed {
+		t.Fatalf("%v %+v", err, c)
+	}
+	other := r.provisioned(p)
+	d := r.d.Seat(other)
+	if j, err := d.LoadJournal(); err != nil || j.Phase != seatdir.PhaseProvisioned {
+		t.Fatalf("%v %+v", err, j)
+	}
+	if r.note(other) != "one" {
+		t.Errorf("the fork begins with %q", r.note(other))
+	}
+	r.must(r.op(other, events.VerbStart))
+	r.untilLog(other, "found one")
+	if f := r.inspect(id); f.Incarnation != before.Incarnation || r.note(id) != "two" {
+		t.Errorf("the original: %+v, note %q", f, r.note(id))
+	}
+}

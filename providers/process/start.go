@@ -46,6 +46,9 @@ func (d *Driver) provision(ctx context.Context, c *seat.Call) error {
 			return err
 		}
 	}
+	if ch.from != nil {
+		return d.beginFrom(ctx, c, *ch.from)
+	}
 	return nil
 }
 

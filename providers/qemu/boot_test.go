@@ -207,7 +207,7 @@ var randRE = regexp.MustCompile(`rand=([0-9a-f]{16});`)
 // with its supervisor.
 func (r *rig) forks(id events.EnvironmentID, cp events.Checkpoint, p events.Plan) {
 	r.Helper()
-	p.Options = map[string]string{OptionFrom: string(id) + "/" + cp.ID}
+	p.Options = map[string]string{providers.OptionFrom: string(id) + "/" + cp.ID}
 	other := p
 	other.Resources.MemoryMiB++
 	refused := newID()

@@ -6,10 +6,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"os"
 
 	"berth/events"
 	"berth/events/fault"
+	"berth/providers"
 	"berth/providers/process/custodian"
 	"berth/providers/process/seatdir"
 	"berth/providers/qemu/machine"
@@ -55,9 +57,9 @@ func loadKept(dir seatdir.Dir, id string) (machine.Kept, error) {
 // takeCheckpoint gives the environment a checkpoint of another one to begin
 // from, as its own: the other may be destroyed, and its original runs on. What
 // does not fit this machine is refused before anything boots.
-func (d *Driver) takeCheckpoint(ctx context.Context, c *seat.Call, from origin, ch choice) error {
-	dir := d.Seat(from.environment)
-	k, err := loadKept(dir, from.checkpoint)
+func (d *Driver) takeCheckpoint(ctx context.Context, c *seat.Call, from providers.Origin, ch choice) error {
+	dir := d.Seat(from.Environment)
+	k, err := loadKept(dir, from.Checkpoint)
 	if err != nil {
 		return err
 	}
@@ -76,7 +78,7 @@ func (d *Driver) takeCheckpoint(ctx context.Context, c *seat.Call, from origin, 
 	if err := os.Remove(to); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	if err := os.Link(dir.File(machine.StateFile(from.checkpoint)), to); err != nil {
+	if err := os.Link(dir.File(machine.StateFile(from.Checkpoint)), to); err != nil {
 		return err
 	}
 	return c.Dir.WriteJSON(fileFrom, k)
@@ -85,7 +87,7 @@ func (d *Driver) takeCheckpoint(ctx context.Context, c *seat.Call, from origin, 
 // restore has a supervisor take the machine's place that begins with a
 // checkpoint of it: with the memory, or with a boot and that home. What it
 // starts is what was started before.
-func (d *Driver) restore(_ context.Context, c *seat.Call, from events.Checkpoint) (any, error) {
+func (d *Driver) restore(_ context.Context, c *seat.Call, from events.Checkpoint, _ io.Reader) (any, error) {
 	var s machine.Start
 	if err := c.Dir.ReadJSON(seatdir.FileStart, &s); err != nil {
 		return nil, err

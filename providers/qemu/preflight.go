@@ -9,7 +9,6 @@ import (
 	"os"
 	"runtime"
 	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -24,21 +23,14 @@ import (
 const (
 	OptionCheckpoint = "checkpoint" // cold (the default) or memory: what a checkpoint keeps
 	OptionGolden     = "golden"     // on (the default) or off: start from the memory of a booted, empty machine
-	OptionFrom       = "from"       // ENVIRONMENT/CHECKPOINT of this host to begin from
 )
-
-// origin is the checkpoint that an environment begins from.
-type origin struct {
-	environment events.EnvironmentID
-	checkpoint  string
-}
 
 // choice is what a plan selects.
 type choice struct {
 	network    string
 	checkpoint string
 	golden     bool
-	from       *origin
+	from       *providers.Origin
 	memory     int64 // MiB
 	cpus       int
 }
@@ -52,13 +44,12 @@ func choices(p events.Plan) (choice, error) {
 			c.checkpoint = value
 		case name == OptionGolden && (value == "on" || value == "off"):
 			c.golden = value == "on"
-		case name == OptionFrom:
-			env, id, ok := strings.Cut(value, "/")
-			e, err := events.ParseEnvironmentID(env)
-			if !ok || err != nil || !seat.NameRE.MatchString(id) {
-				return c, fault.New(fault.BadRequest, "option from=%s: an environment id, a slash and a checkpoint id", events.Scrub(value))
+		case name == providers.OptionFrom:
+			o, err := providers.OriginOf(p)
+			if err != nil {
+				return c, err
 			}
-			c.from = &origin{e, id}
+			c.from = o
 		default:
 			return c, fault.New(fault.BadRequest, "option %s=%s: the qemu provider knows checkpoint=cold|memory, golden=on|off and from=ENVIRONMENT/CHECKPOINT", events.Scrub(name), events.Scrub(value))
 		}
@@ -152,8 +143,8 @@ func (d *Driver) Preflight(ctx context.Context, plan events.Plan) (providers.Pre
 		check("network", host.kernel.Network(), "a network card of its own, addresses translated")
 	}
 	if ch.from != nil {
-		_, err := loadKept(d.Seat(ch.from.environment), ch.from.checkpoint)
-		check("from", err, "checkpoint %s", ch.from.checkpoint)
+		_, err := loadKept(d.Seat(ch.from.Environment), ch.from.Checkpoint)
+		check("from", err, "checkpoint %s", ch.from.Checkpoint)
 	}
 	p.Capabilities = events.Capabilities{
 		Custody: true, ColdCheckpoint: ch.checkpoint == "cold", MemoryCheckpoint: ch.checkpoint == "memory", Snapshot: true,

@@ -118,7 +118,7 @@ func TestRestoreOfAnotherMachine(t *testing.T) {
 		if err := dir.WriteJSON(seatdir.FileStart, machine.Start{Hardware: machine.Hardware{MemoryMiB: memory}}); err != nil {
 			t.Fatal(err)
 		}
-		s, err := r.d.restore(t.Context(), c, cp)
+		s, err := r.d.restore(t.Context(), c, cp, nil)
 		if fault.CodeOf(err) != want {
 			t.Errorf("of a machine with %d MiB: %v, want %q", memory, err, want)
 		}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"time"
@@ -63,10 +64,10 @@ type Kind struct {
 	// Checkpoint makes checkpoint id, durably, and last its seatdir.Kept.
 	Checkpoint func(ctx context.Context, c *Call, id string) (events.Facts, error)
 	// Restore returns what the holder reads from seatdir.FileStart to begin from
-	// a checkpoint, whose file was verified, in the place of the seat as it is,
+	// a checkpoint, with its verified file, in the place of the seat as it is,
 	// which it does not touch. Settle ends what a restore that is not under way
 	// left behind; done again, it does nothing.
-	Restore func(ctx context.Context, c *Call, from events.Checkpoint) (any, error)
+	Restore func(ctx context.Context, c *Call, from events.Checkpoint, file io.Reader) (any, error)
 	Settle  func(*Call) error
 }
 

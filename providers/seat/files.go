@@ -10,7 +10,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 
 	"berth/events"
 	"berth/events/fault"
@@ -20,7 +19,7 @@ import (
 )
 
 // NameRE is how checkpoints and exported files are named.
-var NameRE = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
+var NameRE = providers.CheckpointName
 
 func keptName(op providers.Operation) string {
 	if op.Verb == events.VerbCheckpoint {
@@ -31,7 +30,12 @@ func keptName(op providers.Operation) string {
 
 // Captured is the file of checkpoint id.
 func (c *Call) Captured(id string) string {
-	return c.Dir.File(seatdir.DirCaptures, id+c.d.kind.CaptureExt)
+	return c.d.Captured(c.Dir, id)
+}
+
+// Captured is the file of checkpoint id of an environment.
+func (d *Base) Captured(dir seatdir.Dir, id string) string {
+	return dir.File(seatdir.DirCaptures, id+d.kind.CaptureExt)
 }
 
 func (c *Call) exported(id string) string {

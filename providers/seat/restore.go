@@ -34,20 +34,42 @@ func (c *Call) restore(ctx context.Context, release func()) providers.Outcome {
 }
 
 func (c *Call) prepared(ctx context.Context) (any, error) {
-	var k seatdir.Kept
-	if err := LoadKept(c.Dir, c.Op.Arguments.CheckpointID, &k); err != nil {
+	f, cp, err := c.d.OpenCheckpoint(ctx, c.Dir, c.Op.Arguments.CheckpointID)
+	if err != nil {
 		return nil, err
 	}
-	if k.Checkpoint == nil {
-		return nil, fault.New(fault.NotFound, "environment %s has no checkpoint %q", c.Op.Environment, c.Op.Arguments.CheckpointID)
-	}
-	if err := verify(ctx, c.Captured(k.Checkpoint.ID), *k.Checkpoint); err != nil {
-		return nil, err
-	}
+	defer f.Close()
 	if err := c.settle(); err != nil {
 		return nil, err
 	}
-	return c.d.kind.Restore(ctx, c, *k.Checkpoint)
+	return c.d.kind.Restore(ctx, c, cp, f)
+}
+
+// OpenCheckpoint opens the file of a checkpoint of an environment at its beginning,
+// after it was read whole and held against its length and its digest: one that
+// was changed since is never begun from (R37).
+func (d *Base) OpenCheckpoint(ctx context.Context, dir seatdir.Dir, id string) (*os.File, events.Checkpoint, error) {
+	var k seatdir.Kept
+	if err := LoadKept(dir, id, &k); err != nil {
+		return nil, events.Checkpoint{}, err
+	}
+	if k.Checkpoint == nil {
+		return nil, events.Checkpoint{}, fault.New(fault.NotFound, "environment %s has no checkpoint %q", dir.ID, id)
+	}
+	f, err := os.Open(d.Captured(dir, id))
+	if errors.Is(err, os.ErrNotExist) {
+		err = damaged(*k.Checkpoint, "its file is gone")
+	}
+	if err != nil {
+		return nil, *k.Checkpoint, err
+	}
+	if err = verify(ctx, f, *k.Checkpoint); err == nil {
+		_, err = f.Seek(0, io.SeekStart)
+	}
+	if err != nil {
+		_ = f.Close()
+	}
+	return f, *k.Checkpoint, err
 }
 
 // settle ends what a restore that was cut off left behind.
@@ -58,29 +80,20 @@ func (c *Call) settle() error {
 	return c.d.kind.Settle(c)
 }
 
-// verify reads a captured file whole and holds it against its checkpoint: one
-// that was changed since is never begun from (R37).
-func verify(ctx context.Context, from string, want events.Checkpoint) error {
-	damaged := func(why string) error {
-		return fault.New(fault.FailedPrecondition, "checkpoint %s is damaged: %s", want.ID, why)
-	}
-	f, err := os.Open(from)
-	if errors.Is(err, os.ErrNotExist) {
-		return damaged("its file is gone")
-	}
-	if err != nil {
-		return err
-	}
-	defer f.Close()
+func damaged(cp events.Checkpoint, why string) error {
+	return fault.New(fault.FailedPrecondition, "checkpoint %s is damaged: %s", cp.ID, why)
+}
+
+func verify(ctx context.Context, f io.Reader, want events.Checkpoint) error {
 	h := sha256.New()
 	n, err := io.Copy(h, NewReader(ctx, io.LimitReader(f, want.ByteLength+1)))
 	switch sum := hex.EncodeToString(h.Sum(nil)); {
 	case err != nil:
 		return err
 	case n != want.ByteLength:
-		return damaged("it does not have its length any more")
+		return damaged(want, "it does not have its length any more")
 	case sum != want.SHA256:
-		return damaged("its SHA-256 is " + sum + " and should be " + want.SHA256)
+		return damaged(want, "its SHA-256 is "+sum+" and should be "+want.SHA256)
 	}
 	return nil
 }

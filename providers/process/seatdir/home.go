@@ -66,6 +66,9 @@ func exists(p string) (bool, error) {
 	return err == nil, err
 }
 
+// Remove removes what is at a name inside, if there is anything.
+func (d Dir) Remove(name string) error { return remove(d.File(name)) }
+
 // remove removes a tree. Directories that a seat made unreadable to itself are
 // opened first.
 func remove(p string) error {
