@@ -39,7 +39,8 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Serve answers seats until ctx ends. The socket of an earlier run is replaced.
+// Serve answers seats until ctx ends, which removes the socket. That of an
+// earlier run is replaced: the caller holds the lock of the directory.
 func Serve(ctx context.Context, o Options) error {
 	path, done, err := through(o.Dir)
 	if err != nil {
@@ -53,7 +54,14 @@ func Serve(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	l.SetUnlinkOnClose(false) // a later run may have put its own there
+	l.SetUnlinkOnClose(false) // by a path that is over by then
+	defer func() {
+		// What is left of a manager that was killed is removed by the next; a
+		// copy of a directory at rest has no socket in it.
+		if err := os.Remove(filepath.Join(o.Dir, socketName)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			o.Logger.Warn("the socket of the door was not removed", "error", events.Scrub(err.Error()))
+		}
+	}()
 	// Seats are other users; who asks is proved by signature.
 	if err := os.Chmod(filepath.Join(o.Dir, socketName), 0o666); err != nil {
 		return errors.Join(err, l.Close())
