@@ -25,12 +25,14 @@ const (
 	natsDir      = "nats"
 	materialDir  = "material"
 	exportsDir   = "exports"
-	seatsDir     = "seats"
-	machinesDir  = "machines"
-	drillDir     = "drill"
-	dockerDir    = "docker"
-	flyDir       = "fly"
-	snapshotFile = "views.snapshot"
+	// transcriptsDir holds transcripts by claim.
+	transcriptsDir = "transcripts"
+	seatsDir       = "seats"
+	machinesDir    = "machines"
+	drillDir       = "drill"
+	dockerDir      = "docker"
+	flyDir         = "fly"
+	snapshotFile   = "views.snapshot"
 )
 
 // Identity is what a data directory is, made once and kept for ever.

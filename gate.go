@@ -13,6 +13,7 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 
+	"berth/commands/transfer"
 	"berth/events"
 	"berth/terminal"
 )
@@ -21,9 +22,13 @@ import (
 // this process may do everything. One from loopback must belong to the user
 // that runs the manager, or to root: the kernel is asked whose it is, since
 // any local user can reach a loopback port. It may send commands and receive
-// replies, hold its end of terminal sessions, and nothing else: no client
-// writes to the log or to JetStream.
-type gate struct{ space events.Space }
+// replies, hold its end of terminal sessions, put transcripts into the bucket of
+// this instance, which it can't read, and nothing else: no client writes to the
+// log or asks JetStream for anything.
+type gate struct {
+	space  events.Space
+	bucket string
+}
 
 // Check implements server.Authentication.
 func (g gate) Check(c server.ClientAuthentication) bool {
@@ -41,8 +46,9 @@ func (g gate) Check(c server.ClientAuthentication) bool {
 }
 
 func (g gate) permissions() *server.Permissions {
+	send := []string{"berth." + string(g.space) + ".cmd.>", terminal.Subject(g.space, "*", "*", terminal.In), terminal.Subject(g.space, "*", "*", terminal.Redeem), "$SRV.>"}
 	return &server.Permissions{
-		Publish:   &server.SubjectPermission{Allow: []string{"berth." + string(g.space) + ".cmd.>", terminal.Subject(g.space, "*", "*", terminal.In), terminal.Subject(g.space, "*", "*", terminal.Redeem), "$SRV.>"}},
+		Publish:   &server.SubjectPermission{Allow: append(send, transfer.Subjects(g.bucket)...)},
 		Subscribe: &server.SubjectPermission{Allow: []string{"_INBOX.>", terminal.Subject(g.space, "*", "*", terminal.Out)}},
 	}
 }

@@ -57,7 +57,7 @@ func TestSocketOwnerIsThisUser(t *testing.T) {
 func TestClientsReachCommandsOnly(t *testing.T) {
 	srv, _ := embedded.ForTest(t, func(o *embedded.Options) {
 		o.Listen, o.Port = true, server.RANDOM_PORT
-		o.Configure = func(so *server.Options) { so.CustomClientAuthentication = gate{"default"} }
+		o.Configure = func(so *server.Options) { so.CustomClientAuthentication = gate{"default", "box"} }
 	})
 	denied := make(chan error, 16)
 	nc, err := nats.Connect(srv.ClientURL(), nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { denied <- err }))
@@ -65,7 +65,7 @@ func TestClientsReachCommandsOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer nc.Close()
-	for _, subject := range []string{"berth.default.event.seat.local.demo", "$JS.API.STREAM.INFO.BERTH_default", "berth.other.cmd.any.ls.none._.local.a.b"} {
+	for _, subject := range []string{"berth.default.event.seat.local.demo", "$JS.API.STREAM.INFO.BERTH_default", "berth.other.cmd.any.ls.none._.local.a.b", "$O.other.C.x", "$JS.API.STREAM.MSG.GET.OBJ_box", "$JS.API.STREAM.PURGE.OBJ_box"} {
 		if err := nc.Publish(subject, nil); err != nil {
 			t.Fatal(err)
 		}

@@ -14,6 +14,7 @@ import (
 	"berth/commands/attach"
 	"berth/commands/plane"
 	"berth/commands/service"
+	"berth/commands/transfer"
 	"berth/events"
 	"berth/events/eventlog/barrier"
 	"berth/events/eventlog/stream"
@@ -172,7 +173,7 @@ func drillScript(d *DataDir, o Options) (s drill.Script, use bool, err error) {
 
 // openEngine makes the engine, the command plane and its service.
 func (m *Manager) openEngine() error {
-	for _, d := range []string{materialDir, exportsDir} {
+	for _, d := range []string{materialDir, exportsDir, transcriptsDir} {
 		err := durable.MakeDir(m.dir.File(d))
 		if err == nil {
 			err = durable.Sweep(m.dir.File(d))
@@ -194,12 +195,12 @@ func (m *Manager) openEngine() error {
 		Space: m.opts.Space, Self: m.writer, Log: m.commits(), Shelf: m.shelf, Views: m.runner, Providers: m.drivers, IDs: m.ids,
 		Now: m.clock.Now, ExportsDir: m.dir.File(exportsDir), Version: m.opts.Version, Durability: m.Profile(), Caller: m.dir.Identity.Caller,
 		Shared: shared, Bound: bound, Silent: m.silent, Lease: leaseFor, MaxSeats: m.opts.MaxSeats, Engine: m.engineCounts, Poke: func(b events.Boundary) { m.engine.Poke(b) }, Admit: m.guard.Check, Delegation: delegation, Logger: m.logger,
-		End:  m.end,
+		End: m.end, TranscriptsDir: m.dir.File(transcriptsDir), Transfers: transfer.NewBucket(m.nc, m.opts.Space, m.writer.Instance),
 		Sign: func(o terminal.Offer) (terminal.Offer, error) { return o.Sign(m.dir.Key) },
 	})
 	m.engine = sagas.NewEngine(sagas.Options{
 		Log: m.commits(), Shelf: m.shelf, Drivers: m.drivers, Self: m.writer, Caller: m.dir.Identity.Caller, IDs: m.ids,
-		Now: m.clock.Now, Jitter: rand.Float64, MaterialDir: m.dir.File(materialDir), ExportsDir: m.dir.File(exportsDir),
+		Now: m.clock.Now, Jitter: rand.Float64, MaterialDir: m.dir.File(materialDir), ExportsDir: m.dir.File(exportsDir), TranscriptsDir: m.dir.File(transcriptsDir),
 		Logger: m.logger, CheckEpoch: m.fence.Check, Continue: m.plane.Continue, About: m.goalsAbout, Hook: m.opts.Hook,
 		Bearers: m.bearers, Delegation: delegation,
 	})

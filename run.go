@@ -58,6 +58,7 @@ func (m *Manager) Run(ctx context.Context) (err error) {
 	if runtime.GOOS == "linux" {
 		w.Go("door", m.answerSeats)
 	}
+	w.Go("transcripts", m.plane.Transcripts)
 	close(m.ready)
 	m.logger.Info("ready", "instance", m.writer.Instance, "epoch", m.writer.Epoch, "sequence", m.runner.Sequence())
 

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
+	"berth/commands/transfer"
 	"berth/events"
 	"berth/events/fault"
 	"berth/internal/durable"
@@ -44,7 +45,7 @@ func startEmbedded(ctx context.Context, d *DataDir, o Options, p Durability) (*e
 		StoreDir: d.File(natsDir), Name: serverName(d.Identity.Instance), SyncAlways: p == Strict,
 		Listen: true, Host: host, Port: port,
 		Configure: func(so *server.Options) {
-			so.CustomClientAuthentication = gate{d.Identity.Space}
+			so.CustomClientAuthentication = gate{d.Identity.Space, transfer.Name(d.Identity.Space, d.Identity.Instance)}
 			so.MaxConn = MaxClients
 			so.MaxControlLine = 4096
 		},

@@ -14,21 +14,24 @@ import (
 // SpawnInput asks for an environment. What it does not say has a default, see
 // Plan. All of it is public text (decision 24).
 type SpawnInput struct {
-	Name      string            `json:"name,omitzero" doc:"name of the environment; one with the next number if absent" pattern:"^[A-Za-z0-9](?:[A-Za-z0-9_-]{0,62}[A-Za-z0-9])?$"`
-	Persona   string            `json:"persona,omitzero" doc:"defined persona; a name that is absent begins with it" pattern:"^[A-Za-z0-9](?:[A-Za-z0-9_-]{0,54}[A-Za-z0-9])?$"`
-	Goal      string            `json:"goal,omitzero" doc:"id of the goal; the request's id if absent" pattern:"^[A-Za-z0-9_-]{1,64}$"`
-	Provider  string            `json:"provider,omitzero" doc:"registered provider; process if absent"`
-	Image     *ImageInput       `json:"image,omitzero" doc:"what the environment is made from; the template host if absent"`
-	CPUs      string            `json:"cpus,omitzero" doc:"exact decimal number of CPUs; 0.25 if absent"`
-	Memory    string            `json:"memory,omitzero" doc:"size, a whole number of MiB; 128MiB if absent"`
-	Disk      string            `json:"disk,omitzero" doc:"size, a whole number of GiB; not limited by Berth if absent"`
-	Network   *string           `json:"network,omitzero" doc:"network of the provider; its default if absent (R22)"`
-	TTL       string            `json:"ttl,omitzero" doc:"lifetime from acceptance, such as 1h; 1h if absent, none for no deadline"`
-	Ready     string            `json:"ready,omitzero" doc:"readiness deadline, such as 2m; 2m if absent"`
-	Command   []string          `json:"command,omitzero" doc:"command line of the seat" maxItems:"256"`
-	Options   map[string]string `json:"options,omitzero" doc:"selection data for the provider, never secrets (R88)"`
-	Needs     *NeedsInput       `json:"needs,omitzero" doc:"what the instance must have; any if absent"`
-	Delegated bool              `json:"delegated,omitzero" doc:"the seat begins with a hand-off, which the command takes from a pipe (H1)"`
+	Name     string            `json:"name,omitzero" doc:"name of the environment; one with the next number if absent" pattern:"^[A-Za-z0-9](?:[A-Za-z0-9_-]{0,62}[A-Za-z0-9])?$"`
+	Persona  string            `json:"persona,omitzero" doc:"defined persona; a name that is absent begins with it" pattern:"^[A-Za-z0-9](?:[A-Za-z0-9_-]{0,54}[A-Za-z0-9])?$"`
+	Goal     string            `json:"goal,omitzero" doc:"id of the goal; the request's id if absent" pattern:"^[A-Za-z0-9_-]{1,64}$"`
+	Provider string            `json:"provider,omitzero" doc:"registered provider; process if absent"`
+	Image    *ImageInput       `json:"image,omitzero" doc:"what the environment is made from; the template host if absent"`
+	CPUs     string            `json:"cpus,omitzero" doc:"exact decimal number of CPUs; 0.25 if absent"`
+	Memory   string            `json:"memory,omitzero" doc:"size, a whole number of MiB; 128MiB if absent"`
+	Disk     string            `json:"disk,omitzero" doc:"size, a whole number of GiB; not limited by Berth if absent"`
+	Network  *string           `json:"network,omitzero" doc:"network of the provider; its default if absent (R22)"`
+	TTL      string            `json:"ttl,omitzero" doc:"lifetime from acceptance, such as 1h; 1h if absent, none for no deadline"`
+	Ready    string            `json:"ready,omitzero" doc:"readiness deadline, such as 2m; 2m if absent"`
+	Command  []string          `json:"command,omitzero" doc:"command line of the seat" maxItems:"256"`
+	Options  map[string]string `json:"options,omitzero" doc:"selection data for the provider, never secrets (R88)"`
+	Needs    *NeedsInput       `json:"needs,omitzero" doc:"what the instance must have; any if absent"`
+	// Resume is the claim on a transcript, which this spawn uses up.
+	Resume       string `json:"resume,omitzero" doc:"claim on a transcript that the seat goes on from; this spawn uses it up" pattern:"^[a-z2-7]{26}$"`
+	ResumeSource string `json:"resumeSource,omitzero" doc:"the session that is meant; a claim on another's transcript is refused" maxLength:"128"`
+	Delegated    bool   `json:"delegated,omitzero" doc:"the seat begins with a hand-off, which the command takes from a pipe (H1)"`
 }
 
 // ImageInput is exactly one reference (R13).
@@ -52,7 +55,7 @@ func (in SpawnInput) Check() error {
 			return err
 		}
 	}
-	if err := first(checkGoal(in.Goal), in.Needs.Check()); err != nil {
+	if err := first(checkGoal(in.Goal), in.Needs.Check(), in.checkResume()); err != nil {
 		return err
 	}
 	if _, err := in.ReadyFor(); err != nil {

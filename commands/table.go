@@ -164,5 +164,5 @@ var Table = []*Contract{
 	GoalGet.Contract, Goals.Contract, GoalCancel.Contract, WriteOff.Contract, TakeOver.Contract, Replay.Contract, VerifyLog.Contract,
 	Intents.Contract, IntentAdmit.Contract, IntentUse.Contract, IntentRelease.Contract,
 	PersonaDefine.Contract, PersonaRemove.Contract, PersonaList.Contract, PersonaShow.Contract,
-	Shutdown.Contract,
+	Shutdown.Contract, TranscriptReceive.Contract,
 }

@@ -24,6 +24,7 @@ const (
 	KindInstance    Kind = "instance"    // instance.<id>: instance
 	KindEnvironment Kind = "environment" // environment.<id>: one that was written off
 	KindSession     Kind = "session"     // session.<id>: create-only proof that an offer was used
+	KindTranscript  Kind = "transcript"  // transcript.<claim>: one that may be resumed, once
 	KindSpace       Kind = "space"       // space.<name>: facts about the whole log
 	KindProvider    Kind = "provider"    // provider.<id>: one environment's operations, at a served provider
 )
@@ -57,6 +58,9 @@ func EnvironmentBoundary(e EnvironmentID) Boundary { return Boundary("environmen
 
 // SessionBoundary is where a terminal session's offer is used, once.
 func SessionBoundary(id string) Boundary { return Boundary("session." + id) }
+
+// TranscriptBoundary is where the claim on a transcript is made and used up.
+func TranscriptBoundary(claim string) Boundary { return Boundary("transcript." + claim) }
 
 // ProviderBoundary is where a served provider journals the operations of one
 // environment. It is in the provider's log, never in a manager's.
@@ -130,7 +134,7 @@ func (k Kind) tokens() int {
 		return 2
 	case KindGoal:
 		return 4
-	case KindPersona, KindUID, KindInstance, KindEnvironment, KindSession, KindSpace, KindProvider:
+	case KindPersona, KindUID, KindInstance, KindEnvironment, KindSession, KindTranscript, KindSpace, KindProvider:
 		return 1
 	}
 	return 0

@@ -58,6 +58,9 @@ const (
 	TypeNumberIssued          = "number.issued"
 	TypePersonaDefined        = "persona.defined"
 	TypePersonaRemoved        = "persona.removed"
+	TypeTranscriptStaged      = "transcript.staged"
+	TypeTranscriptConsumed    = "transcript.consumed"
+	TypeTranscriptExpired     = "transcript.expired"
 	TypeUIDReserved           = "uid.reserved"
 	TypeSessionRedeemed       = "session.redeemed"
 	TypeInstanceRegistered    = "instance.registered"
@@ -223,6 +226,15 @@ func (PersonaDefined) EventType() string { return TypePersonaDefined }
 
 // EventType implements Event.
 func (PersonaRemoved) EventType() string { return TypePersonaRemoved }
+
+// EventType implements Event.
+func (TranscriptStaged) EventType() string { return TypeTranscriptStaged }
+
+// EventType implements Event.
+func (TranscriptConsumed) EventType() string { return TypeTranscriptConsumed }
+
+// EventType implements Event.
+func (TranscriptExpired) EventType() string { return TypeTranscriptExpired }
 
 // EventType implements Event.
 func (UIDReserved) EventType() string { return TypeUIDReserved }

@@ -31,6 +31,17 @@ type Plan struct {
 	// Delegated: the seat begins with a hand-off (H1-H20), and Command is the
 	// bootstrap that takes it.
 	Delegated bool `json:"delegated,omitempty"`
+	// Resume is the transcript that the seat goes on from; null: none.
+	Resume *Resume `json:"resume,omitempty"`
+}
+
+// Resume names a transcript by the claim that was used up for it, and binds
+// its bytes: they are material of the launch and in no event.
+type Resume struct {
+	Claim  string `json:"claim"`
+	Source string `json:"source"`
+	SHA256 string `json:"sha256"`
+	Size   int64  `json:"size"` // bytes
 }
 
 // Target is how far the operator wants a seat to go.

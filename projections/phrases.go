@@ -137,6 +137,13 @@ var phrases = map[string]func(events.Event) string{
 	events.TypeSessionRedeemed: phrase(func(e events.SessionRedeemed) string {
 		return "terminal session " + e.Session[:min(8, len(e.Session))] + " of " + string(e.Name) + " was begun"
 	}),
+	events.TypeTranscriptStaged: phrase(func(e events.TranscriptStaged) string {
+		return fmt.Sprintf("transcript of %s from %s, %d bytes, may be resumed once until %s", e.Source, e.SourceHost, e.Size, clock(e.Expires))
+	}),
+	events.TypeTranscriptConsumed: phrase(func(e events.TranscriptConsumed) string { return "resumed by " + string(e.Goal) }),
+	events.TypeTranscriptExpired: phrase(func(events.TranscriptExpired) string {
+		return "nobody resumed it in time; its bytes are removed"
+	}),
 	events.TypeUIDReserved: phrase(func(e events.UIDReserved) string { return "lifecycle uid " + string(e.UID) + " reserved for ever" }),
 	events.TypeInstanceRegistered: phrase(func(e events.InstanceRegistered) string {
 		return fmt.Sprintf("manager started, epoch %d, version %s, on %s", e.Epoch, e.Version, e.Host.Host)

@@ -10,11 +10,45 @@ import (
 	"berth/events/fault"
 )
 
-// The pieces of material of a launch, by name. There are no others (R58).
+// The pieces of material of a launch, by name. There are no others (R58); a
+// transcript comes with a plan that resumes one, and only then.
 const (
 	MaterialCredential = events.PurposeAgentCredential // the seed of the agent's own nkey
 	MaterialLaunch     = "launch-request"              // the canonical events.LaunchRequest
+	MaterialTranscript = "resume-transcript"           // the transcript that the plan binds by digest
 )
+
+// EnvTranscript is the variable of a seat that names the file of the transcript
+// that it is to go on from.
+const EnvTranscript = "BERTH_RESUME_TRANSCRIPT"
+
+// MaxTranscript is the longest transcript, in bytes: one call to a provider
+// carries it.
+const MaxTranscript = 4 << 20
+
+// TranscriptTaker is implemented by drivers that stage the material
+// MaterialTranscript of a start as a file that the seat reads, and name it in
+// EnvTranscript. Others can't begin a seat that resumes.
+type TranscriptTaker interface {
+	// TakesTranscript is the longest transcript that is taken, in bytes.
+	TakesTranscript() int64
+}
+
+// TakesTranscript refuses a transcript that the provider would not give to its
+// seat, before any effect: unimplemented if it takes none at all,
+// resource-exhausted if it is too long.
+func (e Entry) TakesTranscript(size int64) error { return takesTranscript(e.Driver, e.Name, size) }
+
+func takesTranscript(d Driver, name string, size int64) error {
+	t, ok := Raw(d).(TranscriptTaker)
+	switch {
+	case !ok:
+		return fault.New(fault.Unimplemented, "provider %s gives no transcript to its seats", name).WithOutcome(fault.NotExecuted)
+	case size > t.TakesTranscript():
+		return fault.New(fault.ResourceExhausted, "the transcript has %d bytes, and provider %s gives at most %d to a seat", size, name, t.TakesTranscript()).WithOutcome(fault.NotExecuted)
+	}
+	return nil
+}
 
 // BearerExposer is implemented by drivers whose guests can reach a bearer
 // source. One that does not implement it exposes none.
@@ -46,7 +80,7 @@ func CannotExpose(driver string, kind events.BearerKind) *fault.Error {
 // Launch is the material of one launch: the credential's bytes, and beside
 // them the request that binds them to the environment, its plan and the bearer
 // source (R46). Version, intent, digest and the fixed fields of the descriptor
-// are filled in here.
+// are filled in here. The transcript of a plan that resumes is put beside it.
 func Launch(plan events.Plan, r events.LaunchRequest, seed []byte) (Material, error) {
 	intent, err := events.IntentSHA256(plan)
 	if err != nil {
@@ -90,7 +124,14 @@ func checkLaunch(d Driver, op Operation) error {
 		return err
 	}
 	seed, ok := op.Material[MaterialCredential]
-	if !ok || len(op.Material) != 2 {
+	pieces := 2
+	if op.Plan.Resume != nil {
+		pieces++
+		if err := checkTranscript(d, op); err != nil {
+			return err
+		}
+	}
+	if !ok || len(op.Material) != pieces {
 		return bad("its material is not the one credential and its request (R58)")
 	}
 	intent, err := events.IntentSHA256(op.Plan)
@@ -109,6 +150,16 @@ func checkLaunch(d Driver, op Operation) error {
 		return ExposeBearer(d, op.Plan, *s)
 	}
 	return nil
+}
+
+// checkTranscript refuses a transcript that is not the one of the plan, whose
+// digest the launch request binds, and a driver that takes none.
+func checkTranscript(d Driver, op Operation) error {
+	b, ok := op.Material[MaterialTranscript]
+	if !ok || int64(len(b)) != op.Plan.Resume.Size || digestOf(b) != op.Plan.Resume.SHA256 {
+		return fault.New(fault.BadRequest, "the launch of environment %s is refused: it does not bring the transcript that its plan resumes", op.Environment)
+	}
+	return takesTranscript(d, d.Name(), int64(len(b)))
 }
 
 func isSeedOf(seed []byte, holder string) bool {

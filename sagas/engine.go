@@ -47,6 +47,9 @@ type Options struct {
 	// directory of mode 0700 each; ExportsDir the files that were accepted, each
 	// named by its operation id.
 	MaterialDir, ExportsDir string
+	// TranscriptsDir holds the transcripts that claims were given on, each named
+	// by its claim; only plans that resume one read it.
+	TranscriptsDir string
 	// Bearers are the sources of bearers by provider: the one of the provider
 	// that a life is at is bound with its credential (R45). Without one there is none.
 	Bearers     map[string]events.BearerSource

@@ -67,11 +67,26 @@ func (e *Engine) material(v events.Verb, s aggregates.Seat) (providers.Material,
 	if err != nil {
 		return nil, err
 	}
-	return providers.Launch(s.Environment.Plan, events.LaunchRequest{
+	m, err := providers.Launch(s.Environment.Plan, events.LaunchRequest{
 		Environment: s.Environment.ID, UID: s.Head.UID, Generation: c.Generation,
 		Credential:     events.CredentialDescriptor{ID: c.ID, Holder: c.Holder},
 		Authentication: events.LaunchAuthentication{BearerSource: c.Source},
 	}, b)
+	if r := s.Environment.Plan.Resume; r != nil && err == nil {
+		m[providers.MaterialTranscript], err = e.transcript(r)
+	}
+	return m, err
+}
+
+// transcript reads what a claim was used up for. It was verified when it was
+// staged; whether it is still the same is checked with the launch.
+func (e *Engine) transcript(r *events.Resume) ([]byte, error) {
+	b, err := os.ReadFile(filepath.Join(e.o.TranscriptsDir, r.Claim))
+	if err != nil {
+		return nil, fault.New(fault.FailedPrecondition, "the staged transcript of claim %s can't be read", r.Claim).
+			WithHint("send it again, and spawn anew; `berth doctor` checks the data directory")
+	}
+	return b, nil
 }
 
 // clean removes what this host keeps for a lifecycle.

@@ -96,14 +96,14 @@ func New(t T, c Config) *World {
 	if self.Instance == "" {
 		self.Instance = Instance
 	}
-	exports := filepath.Join(w.Dir, "exports")
+	exports, transcripts := filepath.Join(w.Dir, "exports"), filepath.Join(w.Dir, "transcripts")
 	w.Plane = plane.New(plane.Options{
 		Space: Space, Self: self, Log: w.Log, Shelf: w.Shelf, Views: w.Views, Providers: registry, IDs: w.IDs, Now: time.Now,
-		ExportsDir: exports, Version: "1.0.0", MaxSeats: c.MaxSeats, Caller: Caller, Silent: c.Silent, Bound: c.Bound, Lease: time.Millisecond,
+		ExportsDir: exports, TranscriptsDir: transcripts, Version: "1.0.0", MaxSeats: c.MaxSeats, Caller: Caller, Silent: c.Silent, Bound: c.Bound, Lease: time.Millisecond,
 	})
 	w.Engine = sagas.NewEngine(sagas.Options{
 		Log: w.Log, Shelf: w.Shelf, Drivers: registry, Self: self, Caller: Caller, IDs: w.IDs, Now: steady.New().Now, Jitter: func() float64 { return 0 },
-		MaterialDir: filepath.Join(w.Dir, "material"), ExportsDir: exports, Continue: w.Plane.Continue,
+		MaterialDir: filepath.Join(w.Dir, "material"), ExportsDir: exports, TranscriptsDir: transcripts, Continue: w.Plane.Continue,
 	})
 	w.run(c)
 	return w

@@ -53,4 +53,5 @@ var handlers = map[string]handler{
 	"replay":                 on(commands.Replay, (*Plane).replayLog),
 	"verify":                 on(commands.VerifyLog, (*Plane).verifyLog),
 	"shutdown":               on(commands.Shutdown, (*Plane).shutdown),
+	"transcript-receive":     on(commands.TranscriptReceive, (*Plane).transcriptReceive),
 }

@@ -2,6 +2,7 @@ package plane
 
 import (
 	"context"
+	"io"
 	"log/slog"
 	"time"
 
@@ -44,6 +45,15 @@ type Providers interface {
 	Names() []string
 }
 
+// Transfers is the instance's own bucket, through which transcripts come;
+// transfer.Bucket is one.
+type Transfers interface {
+	Name() string
+	Has(ctx context.Context, object string) (bool, error)
+	Fetch(ctx context.Context, object string, most int64, to io.Writer) error
+	Remove(ctx context.Context, object string) error
+}
+
 // LocalOwner is the one owner of open mode (decision 21).
 const LocalOwner events.Owner = "local"
 
@@ -59,6 +69,10 @@ type Options struct {
 	Now       func() time.Time
 	// ExportsDir is where the engine keeps accepted files, by operation id.
 	ExportsDir string
+	// TranscriptsDir is where transcripts are kept, by claim, and Transfers how
+	// they come. Nil: this plane receives none.
+	TranscriptsDir string
+	Transfers      Transfers
 
 	Version    string
 	Durability string

@@ -19,6 +19,14 @@ type spawnRequest struct {
 	Target events.Target       `json:"target"`
 	Input  commands.SpawnInput `json:"input"`
 	Intent *intentUse          `json:"intent,omitempty"` // the launch of a delegated intent
+	Resume *events.Resume      `json:"resume,omitempty"` // the transcript that the claim was on
+}
+
+// plan is what was asked for, with what the instance knew of it.
+func (r spawnRequest) plan() (events.Plan, error) {
+	plan, err := r.Input.Plan()
+	plan.Resume = r.Resume
+	return plan, err
 }
 
 // goalSpawn is the goal command of spawns and reserves, as the sagas know it.
@@ -70,6 +78,12 @@ func (p *Plane) acceptSpawn(ctx context.Context, c *call, b events.Boundary, fp 
 	if err != nil {
 		return goal.State{}, 0, err
 	}
+	now := events.MillisUTC(p.Now())
+	resume, err := p.resumable(ctx, c, b, in, now)
+	if err != nil {
+		return goal.State{}, 0, err
+	}
+	plan.Resume, asked.Resume = resume, resume
 	request, err := json.Marshal(asked)
 	if err != nil {
 		return goal.State{}, 0, fault.New(fault.BadRequest, "the input can't be written as JSON")
@@ -81,7 +95,6 @@ func (p *Plane) acceptSpawn(ctx context.Context, c *call, b events.Boundary, fp 
 	if err := p.mayBegin(c.owner(), plan); err != nil {
 		return goal.State{}, 0, err
 	}
-	now := events.MillisUTC(p.Now())
 	if err := p.defined(ctx, c.owner(), in.Persona); err != nil {
 		return goal.State{}, 0, err
 	}
@@ -93,8 +106,8 @@ func (p *Plane) acceptSpawn(ctx context.Context, c *call, b events.Boundary, fp 
 	}
 	here := p.holdHere(ctx, a.UID, plan, in.Needs)
 	if here != nil {
-		if c.Target != commands.Any {
-			return goal.State{}, 0, here // this instance was asked for, and no other
+		if c.Target != commands.Any || resume != nil {
+			return goal.State{}, 0, here // this instance was asked for, or has the transcript, and no other
 		}
 		if err := p.offerable(here, plan, in.Needs); err != nil {
 			return goal.State{}, 0, err
@@ -112,6 +125,11 @@ func (p *Plane) acceptSpawn(ctx context.Context, c *call, b events.Boundary, fp 
 			return g.Offer(accepted, scrub(fault.From(here).Message), now)
 		}
 		return g.Accept(accepted)
+	}
+	if err := p.consume(ctx, c, b, fp, in, now); err != nil {
+		p.release(a.UID)
+		p.names.forget(a.UID)
+		return goal.State{}, 0, err
 	}
 	if c.req.DryRun {
 		p.release(a.UID)
@@ -214,7 +232,7 @@ func (p *Plane) claim(ctx context.Context, b events.Boundary, g goal.State) (goa
 	if err := json.Unmarshal(g.Request, &request); err != nil {
 		return p.endGoal(ctx, b, events.GoalFailed, fault.New(fault.Internal, "the goal's request can't be read"))
 	}
-	plan, err := request.Input.Plan()
+	plan, err := request.plan()
 	if err != nil {
 		return p.endGoal(ctx, b, events.GoalFailed, fault.From(err))
 	}

@@ -156,7 +156,7 @@ func TestEveryVerbIsThere(t *testing.T) {
 		}
 	}
 	wire := map[string]string{"environment-host-facts": "hosts", "health": "doctor", "status": "doctor", "wait": "goal", "export-read": "export", "goals": "goal", "goal-cancel": "goal",
-		"persona-define": "persona", "persona-remove": "persona", "persona-list": "persona", "persona-show": "persona", "shutdown": "stop",
+		"persona-define": "persona", "persona-remove": "persona", "persona-list": "persona", "persona-show": "persona", "shutdown": "stop", "transcript-receive": "transcript",
 		"intents": "intent", "intent-admit": "intent", "intent-use": "intent", "intent-release": "intent"}
 	for _, c := range commands.Table {
 		name := c.Name

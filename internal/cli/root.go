@@ -45,6 +45,7 @@ func (a *app) root() *cobra.Command {
 	a.addGroup(root, groupManager, a.upCommand(), a.stopCommand(), a.statusCommand(), a.doctorCommand(), a.hostsCommand(), a.drillCommand(), a.providerCommand(), a.benchCommand())
 	a.addGroup(root, groupLife, a.spawnCommand(), a.forkCommand(), a.reserveCommand(), a.provisionCommand(), a.startCommand(), a.extendCommand(), a.pauseCommand(), a.resumeCommand(),
 		a.checkpointCommand(), a.restoreCommand(), a.exportCommand(), a.retireCommand(), a.goalCommand(), a.turnCommand(), a.turnPendingCommand(), a.turnYieldCommand(), a.stopSelfCommand(), a.personaCommand(), a.intentCommand(), a.writeOffCommand(), a.takeOverCommand(), a.seatCommand())
+	a.addGroup(root, groupLife, a.transcriptCommand())
 	a.addGroup(root, groupLook, a.lsCommand(), a.inspectCommand(), a.slotsCommand(), a.logsCommand(), a.attachCommand(), a.inputCommand(), a.usageCommand(), a.describeCommand())
 	a.addGroup(root, groupLog, a.historyCommand(), a.eventsCommand(), a.replayCommand(), a.verifyCommand())
 	root.AddCommand(benchRole(), a.simCommand(), a.versionCommand(), exitCodesTopic())

@@ -74,6 +74,8 @@ func (f *spawnFlags) flags(c *cobra.Command) {
 	f.planFlags(c)
 	fl := c.Flags()
 	fl.StringVar(&f.in.Goal, "goal", "", "id of the goal: the same id is the same goal for ever")
+	fl.StringVar(&f.in.Resume, "resume", "", "claim on a transcript that the seat goes on from (`berth transcript send`); it is used up")
+	fl.StringVar(&f.in.ResumeSource, "resume-source", "", "with --resume: the session that is meant; a claim on another's transcript is refused")
 	fl.BoolVar(&f.dry, "dry-run", false, "print the events that would be appended, and append nothing")
 	f.wait.flags(c, false)
 }

@@ -158,6 +158,10 @@ func (d *Driver) Name() string { return "drill" }
 // TakesHandoff implements providers.Delegator: a simulated seat takes anything.
 func (d *Driver) TakesHandoff(context.Context) error { return nil }
 
+// TakesTranscript implements providers.TranscriptTaker: the bytes are checked
+// with the launch, and the simulated seat does not read them.
+func (d *Driver) TakesTranscript() int64 { return providers.MaxTranscript }
+
 // Bundle is how the provider is registered.
 func (d *Driver) Bundle() providers.Bundle { return providers.BundleOf(d, nil) }
 

@@ -10,6 +10,7 @@ import (
 
 	"berth/events/fault"
 	"berth/internal/handoff"
+	"berth/providers"
 	"berth/providers/process/cgroup"
 	"berth/providers/process/image"
 	"berth/providers/process/seatdir"
@@ -88,6 +89,9 @@ func (d *Driver) startOf(ctx context.Context, c *seat.Call) (any, error) {
 	if s.Seat.Material {
 		s.Seat.Env["BERTH_MATERIAL"] = material
 	}
+	if p.Resume != nil {
+		s.Seat.Env[providers.EnvTranscript] = filepath.Join(material, providers.MaterialTranscript)
+	}
 	if s.Seat.Socket, err = socketOf(c); err != nil {
 		return nil, err
 	}
@@ -111,3 +115,6 @@ func (d *Driver) startOf(ctx context.Context, c *seat.Call) (any, error) {
 // TakesHandoff implements providers.Delegator: the material of a seat is a
 // directory of its own, which nobody else sees.
 func (d *Driver) TakesHandoff(context.Context) error { return nil }
+
+// TakesTranscript implements providers.TranscriptTaker.
+func (d *Driver) TakesTranscript() int64 { return providers.MaxTranscript }

@@ -11,6 +11,7 @@ import (
 
 	"berth/events"
 	"berth/events/fault"
+	"berth/providers"
 	"berth/providers/process/identity"
 	"berth/providers/process/seatdir"
 	"berth/providers/qemu/guest"
@@ -92,6 +93,9 @@ func (d *Driver) startOf(ctx context.Context, c *seat.Call) (any, error) {
 	if _, err := os.Stat(c.Dir.File(seatdir.DirMaterial)); err == nil {
 		s.Launch.Env["BERTH_MATERIAL"] = guest.MaterialDir
 	}
+	if p.Resume != nil {
+		s.Launch.Env[providers.EnvTranscript] = filepath.Join(guest.MaterialDir, providers.MaterialTranscript)
+	}
 	var k machine.Kept
 	switch err := c.Dir.ReadJSON(fileFrom, &k); {
 	case errors.Is(err, os.ErrNotExist):
@@ -137,3 +141,6 @@ func (d *Driver) admit(ctx context.Context, self events.EnvironmentID) error {
 	}
 	return err
 }
+
+// TakesTranscript implements providers.TranscriptTaker.
+func (d *Driver) TakesTranscript() int64 { return providers.MaxTranscript }

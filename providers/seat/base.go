@@ -22,7 +22,7 @@ const (
 	ExtendStep      = 24 * time.Hour // the most that one extend adds (R28)
 	DefaultGrace    = 10 * time.Second
 	MaxMaterial     = 64 // pieces of staged material
-	MaxMaterialSize = 1 << 20
+	MaxMaterialSize = providers.MaxTranscript
 	MaxCaptureBytes = 16 << 30
 )
 
