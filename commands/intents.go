@@ -63,7 +63,7 @@ type IntentUseInput struct {
 	Intent   string `json:"intent" doc:"id of the intent" pattern:"^[A-Za-z0-9_-]{1,64}$"`
 	Kind     string `json:"kind" doc:"what it allows" enum:"launch,retire"`
 	Instance string `json:"instance" doc:"id of the instance that does it" pattern:"^[a-z0-9]{26}$"`
-	Epoch    uint64 `json:"epoch" doc:"the run that the instance is in"`
+	Epoch    uint64 `json:"epoch" doc:"the run that the instance is in" max:"9007199254740991"`
 	Grace    string `json:"grace,omitzero" doc:"retire: how long the seat may take to stop, such as 10s"`
 }
 
@@ -74,6 +74,9 @@ func (in IntentUseInput) Check() error {
 	}
 	if k := events.IntentKind(in.Kind); k != events.IntentLaunch && k != events.IntentRetire {
 		return bad("kind", "%q is neither launch nor retire", clip(in.Kind))
+	}
+	if in.Epoch > events.MaxSafeInteger {
+		return bad("epoch", "%d is not between 0 and %d", in.Epoch, uint64(events.MaxSafeInteger))
 	}
 	_, err := in.GraceFor()
 	return err
