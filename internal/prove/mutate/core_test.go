@@ -52,6 +52,12 @@ var core = []mutant{
 		`if s.Quarantine != nil {
 		return false
 	}`, ``, "./aggregates", ""},
+	{"take a turn back after its deadline (2.6)", "aggregates/turns.go",
+		`case t.Phase == turns.Pending && !now.Before(t.Deadline):`, `case false:`, "./aggregates", ""},
+	{"let a turn wait after its deadline (2.6)", "aggregates/turns.go",
+		`case now.Before(t.Deadline):`, `default:`, "./aggregates", ""},
+	{"answer a seat whose lifecycle is over (decision 21)", "aggregates/turns.go",
+		`if !s.Slot.Held() || s.Slot.UID != uid || s.Head.UID != uid {`, `if !s.Slot.Held() {`, "./aggregates", ""},
 	{"fold a part of an atomic publish (decision 3)", "aggregates/seat.go",
 		`if r.Torn {`, `if false {`, "./aggregates", ""},
 

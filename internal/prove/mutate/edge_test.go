@@ -2,6 +2,10 @@ package mutate
 
 // edge are mutants of what stores, reads, calls and answers.
 var edge = []mutant{
+	{"believe a seat that does not sign (decision 21)", "commands/door/server.go",
+		`key.Verify(g.signed(a), a.Signature) != nil {`, `key == nil {`, "./commands/door", ""},
+	{"answer a seat what is not its own (E1)", "commands/door/server.go",
+		`if row.Capability != commands.CanSelf {`, `if false {`, "./commands/door", ""},
 	{"drop the expected sequence (memory log)", "events/eventlog/memory/memory.go",
 		`if last.Sequence != c.Expect {`, `if last.Sequence < c.Expect {`, "./events/eventlog/memory", ""},
 	{"store the same commit twice (memory log)", "events/eventlog/memory/memory.go",
