@@ -242,6 +242,6 @@ func grace(a events.Arguments) (string, error) {
 var verbs = []events.Verb{events.VerbReserve, events.VerbProvision, events.VerbStart, events.VerbPause, events.VerbResume,
 	events.VerbCheckpoint, events.VerbExport, events.VerbDeleteFile, events.VerbStop, events.VerbDestroy}
 
-// Supports says which verbs there are: everything but extend, since the
-// engine has no deadlines.
+// Supports says which verbs there are: everything but extend and restore, since
+// the engine has no deadlines and puts no files back in place.
 func (b *backend) Supports(v events.Verb) bool { return slices.Contains(verbs, v) }
