@@ -91,7 +91,7 @@ func (s *Seat) fold(m *events.Meta, e events.Event) {
 		return
 	}
 	s.Head.Fold(e)
-	s.Environment.Fold(m, e)
+	s.Environment.Take(m, e)
 	s.foldIntent(m, e)
 	s.Turns.Fold(m, e)
 }

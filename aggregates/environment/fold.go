@@ -45,9 +45,13 @@ func (s State) Apply(m events.Meta, e events.Event) State {
 // large, and most of a fold's time would go into copying it. What s points to
 // is shared with other copies, and is replaced, never changed.
 func (s *State) Fold(m *events.Meta, e events.Event) {
-	if !s.Concerns(e) {
-		return
+	if s.Concerns(e) {
+		s.Take(m, e)
 	}
+}
+
+// Take is Fold of an event that Concerns this environment, as is known already.
+func (s *State) Take(m *events.Meta, e events.Event) {
 	switch e := e.(type) {
 	case events.SlotClaimed:
 		to, _ := RecordTable.Next(s.Record, OnClaim)

@@ -27,8 +27,11 @@ type Table[S, E ~string] struct {
 }
 
 // Next is the state that event `on` leads to from `from`; ok is false when
-// the table has no such row.
-func (t Table[S, E]) Next(from S, on E) (to S, ok bool) {
+// the table has no such row. Nothing happens on an empty event.
+func (t *Table[S, E]) Next(from S, on E) (to S, ok bool) {
+	if on == "" {
+		return from, false
+	}
 	for i := range t.Rows {
 		if r := &t.Rows[i]; r.On == on && slices.Contains(r.From, from) {
 			return r.To, true

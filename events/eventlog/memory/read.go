@@ -35,6 +35,7 @@ func (l *Log) Load(ctx context.Context, b events.Boundary, after uint64) ([]even
 // from is the line from that record on, which readers share: whoever appends to
 // what he was given gets his own.
 func (of *line) from(first int, records []*events.Record) []events.Record {
+	of.loaded = slices.Grow(of.loaded, len(of.at)-len(of.loaded))
 	for _, i := range of.at[len(of.loaded):] {
 		of.loaded = append(of.loaded, *records[i])
 	}
