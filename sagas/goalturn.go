@@ -119,16 +119,19 @@ func (e *Engine) keepGoal(ent *entry, g goalPage, seq uint64, seat aggregates.Se
 	}
 }
 
-// answers says that this instance ends the goal: it accepted it, or it holds
+func (e *Engine) answers(g goal.State, s aggregates.Seat) bool {
+	return Answers(e.o.Self.Instance, g, s)
+}
+
+// Answers says that an instance ends the goal: it accepted it, or it holds
 // (or was the last to hold) the seat that the goal is about, whose holder may
 // be dead (decision 11). Where both do, the first terminal wins.
-func (e *Engine) answers(g goal.State, s aggregates.Seat) bool {
-	self := e.o.Self.Instance
+func Answers(self events.InstanceID, g goal.State, s aggregates.Seat) bool {
 	return g.Holder == self || s.Slot.Holder == self && means(g, s)
 }
 
-// goalsOf are the goals that a seat names.
-func goalsOf(s aggregates.Seat) []events.Boundary {
+// GoalsOf are the goals that a seat names.
+func GoalsOf(s aggregates.Seat) []events.Boundary {
 	env := s.Environment
 	out := []events.Boundary{s.Slot.Goal}
 	if env.Operation != nil {

@@ -233,7 +233,7 @@ func (e *Engine) keep(ent *entry, t *turn, seat aggregates.Seat, r events.Record
 	t.settled = !e.holds(ent, seat)
 	if ent.inherits && !t.settled {
 		ent.inherits = false
-		t.goals = goalsOf(seat)
+		t.goals = GoalsOf(seat)
 	}
 }
 

@@ -69,8 +69,8 @@ func writeReport(file string, r sim.Report) error {
 }
 
 func saySim(w io.Writer, r sim.Report) {
-	fmt.Fprintf(w, "%d seeds from %d, each twice: %d lifetimes, %d records, %d steps, %d crashes, %d seats taken over, %d written off, %d files exported, %d clocks set, %d starts from an old snapshot\n",
-		r.Seeds, r.From, r.Lifetimes, r.Records, r.Steps, r.Crashes, r.Takeovers, r.WriteOffs, r.Exports, r.ClockSteps, r.StaleStarts)
+	fmt.Fprintf(w, "%d seeds from %d, each twice: %d lifetimes, %d records, %d steps, %d crashes, %d seats taken over, %d written off, %d files exported, %d spawns offered, %d handed over, %d clocks set, %d starts from an old snapshot\n",
+		r.Seeds, r.From, r.Lifetimes, r.Records, r.Steps, r.Crashes, r.Takeovers, r.WriteOffs, r.Exports, r.Offers, r.HandOvers, r.ClockSteps, r.StaleStarts)
 	fmt.Fprintf(w, "%.1f s on %d workers: %.0f lifetimes per second and core, %.0f per second of processor time\n", r.Seconds, r.Workers, r.PerCore, r.PerProcessor)
 	for _, f := range r.Failures {
 		fmt.Fprintf(w, "\n%s\n", f.Laws)

@@ -113,6 +113,7 @@ func (b *books) takeGoal(r *events.Record) {
 				b.s.broke("2.6: %s is %s, and %s was recorded", r.Boundary, g.State, e.EventType())
 			}
 		}
+		b.handed(r.Boundary, g, e, r.Meta.Time)
 		*g = g.Apply(r.Meta, e)
 		end, ok := e.(events.GoalEnded)
 		l := b.uids[g.Allocated.UID]
@@ -166,6 +167,9 @@ func (b *books) keep(at events.Boundary, now *seatState) *seatState {
 func (b *books) claimed(at events.Boundary, e events.SlotClaimed) {
 	if b.lives[e.Environment] != nil || b.uids[e.UID] != nil {
 		b.s.broke("R61: environment %s or its lifecycle was claimed twice", e.Environment)
+	}
+	if g := b.goals[events.Boundary(e.Goal)]; g == nil || g.Holder != e.Holder || g.State.Terminal() {
+		b.s.broke("decision 11: %.1s claims %s for %s, which is not its goal", e.Holder, at, e.Goal)
 	}
 	l := &life{at: at, env: e.Environment, uid: e.UID}
 	b.lives[e.Environment], b.uids[e.UID], b.list = l, l, append(b.list, l)

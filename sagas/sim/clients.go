@@ -137,7 +137,11 @@ func (m *manager) spawn(n events.Alias) {
 	if s.o.Sabotage.SameEnvironment && len(s.books.list) > 0 {
 		a.Environment = s.books.list[0].env
 	}
-	if b, g, ok := m.begins(events.GoalAccepted{Command: "spawn", Ready: events.MillisUTC(m.clock()).Add(30 * time.Second), Allocated: a}); ok {
+	e := events.GoalAccepted{Command: "spawn", Ready: events.MillisUTC(m.clock()).Add(30 * time.Second), Allocated: a}
+	if s.rng.IntN(offerOneIn) == 0 {
+		e.Ready = e.Ready.Add(s.upTo(time.Minute))
+		m.offer(e)
+	} else if b, g, ok := m.begins(e); ok {
 		m.claim(b, g)
 	}
 }
@@ -154,7 +158,7 @@ func (m *manager) claim(b events.Boundary, g goal.State) {
 		return
 	}
 	deadline := events.MillisUTC(g.AcceptedAt.Add(lifetimeOf(a.UID)))
-	_, err := m.command(a.Name, "", "", func(seat seatState) ([]events.Event, error) {
+	_, err := m.command(a.Name, claimID(a.UID), g.Fingerprint, func(seat seatState) ([]events.Event, error) {
 		if m.s.books.lifeOf(a.UID) != nil {
 			return nil, nil // it was claimed before, and may be long over
 		}

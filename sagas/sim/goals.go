@@ -47,7 +47,7 @@ func (m *manager) stepGoal(b events.Boundary) {
 	m.s.acting = m
 	now, r, err := m.shelf.DecideGoal(ctx(), b, m.meta(), func(g goal.State) ([]events.Event, error) {
 		seat = m.s.books.meant(g)
-		if g.Holder != m.host.id || m.s.books.epochs[m.host.id] != m.epoch {
+		if !sagas.Answers(m.host.id, g, seat) || m.s.books.epochs[m.host.id] != m.epoch {
 			return nil, nil
 		}
 		if sagas.Unclaimed(g, seat, m.clock()) { // the claim looks at the deadline, in the same goroutine

@@ -143,10 +143,15 @@ func (s *sim) stored(rs []events.Record) error {
 	return nil
 }
 
-// deliver gives a record of the follow, some of them again, also much later.
+// deliver gives a record of the follow, some of them late or again, also much
+// later.
 func (s *sim) deliver(m *manager, r *events.Record) {
 	hear := func() { m.hear(r) }
-	m.after(s.upTo(20*time.Millisecond), hear)
+	soon := 20 * time.Millisecond
+	if s.chance(40) {
+		soon = 5 * time.Minute
+	}
+	m.after(s.upTo(soon), hear)
 	if s.chance(40) {
 		m.after(s.upTo(10*time.Minute), hear)
 	}

@@ -100,11 +100,14 @@ func (m *manager) begin() {
 				e := m.entry(b)
 				e.try.Observe = true
 				m.soon(func() { m.step(e) })
+				m.inherit(b)
 			}
 		case events.KindGoal:
 			if g := m.s.books.goals[b]; g.Holder == m.host.id && !over(*g) {
 				m.goal(b).resume = true
 				m.soon(func() { m.stepGoal(b) })
+			} else if !over(*g) && !g.Until.IsZero() {
+				m.after(m.s.upTo(noticed), func() { m.deal(b) })
 			}
 		}
 	}
@@ -131,9 +134,18 @@ func (m *manager) hear(r *events.Record) {
 		if e != nil || m.mine(r) {
 			m.step(m.entry(b))
 		}
+		if took(r, m.host.id) {
+			m.inherit(b)
+		}
 		m.touch(b)
 	case events.KindGoal:
-		if g := m.goals[b]; g != nil && r.Sequence > g.decided || g == nil && m.mine(r) {
+		switch g := m.goals[b]; {
+		case offered(r):
+			m.after(m.s.upTo(noticed), func() { m.deal(b) })
+		case g == nil && m.mine(r):
+			m.goal(b).resume = !m.s.books.goals[b].Until.IsZero() // it may have been claimed by a decision whose answer was lost
+			m.stepGoal(b)
+		case g != nil && r.Sequence > g.decided:
 			m.stepGoal(b)
 		}
 	}
@@ -143,7 +155,7 @@ func (m *manager) hear(r *events.Record) {
 // it sometimes, so that what their shelves hold is often old.
 func (m *manager) concerns(r *events.Record) bool {
 	b := r.Boundary
-	return m.seats[b] != nil || m.goals[b] != nil || len(m.about[b]) > 0 || m.mine(r)
+	return m.seats[b] != nil || m.goals[b] != nil || len(m.about[b]) > 0 || m.mine(r) || offered(r)
 }
 
 // mine says that the record gives its boundary to this host.
@@ -158,6 +170,8 @@ func (m *manager) mine(r *events.Record) bool {
 			return ev.Holder == m.host.id
 		case events.GoalAccepted:
 			return ev.Holder == m.host.id
+		case events.GoalClaimed:
+			return ev.Instance == m.host.id
 		}
 	}
 	return false

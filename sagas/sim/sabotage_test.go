@@ -54,6 +54,9 @@ func TestSabotageIsCaught(t *testing.T) {
 		"any file is accepted":                         {Sabotage{AcceptAny: true}, "R37", 47},
 		"an environment id is used again":              {Sabotage{SameEnvironment: true}, "environment", 0},
 		"a projection skips a record":                  {Sabotage{LosesRecords: true}, "", 0},
+		"an offer is claimed when it is over":          {broken(func(k *Kernel) { k.Claim = claimsLate }), "decision 11", 0},
+		"an offer is ended before it is over":          {broken(func(k *Kernel) { k.Lapse = lapsesEarly }), "decision 11", 0},
+		"a claim that comes late is not fenced off":    {Sabotage{NoFence: true}, "decision 11", 100},
 	} {
 		t.Run(strings.ReplaceAll(name, " ", "-"), func(t *testing.T) {
 			for seed := c.from; seed < c.from+most; seed++ {
@@ -172,6 +175,12 @@ func endsTwice(g goal.State, s aggregates.Seat, b events.Boundary, now time.Time
 	}
 	return nil
 }
+
+func claimsLate(g goal.State, by events.InstanceID, _ time.Time) []events.Event {
+	return g.Claim(by, g.Until.Add(-1))
+}
+
+func lapsesEarly(g goal.State, now time.Time) []events.Event { return g.Lapse(g.Until) }
 
 func neverSettles(g goal.State, s aggregates.Seat, b events.Boundary, now time.Time) []events.Event {
 	if g.State.Terminal() {

@@ -42,6 +42,8 @@ type Result struct {
 	Takeovers int
 	WriteOffs int
 	Exports   int
+	Offers    int // spawns that their receiver could not run
+	HandOvers int // of them, that another one claimed
 	Records   int
 	// Of wide histories only:
 	ClockSteps  int
@@ -263,10 +265,11 @@ func ctx() context.Context { return context.Background() }
 func (r *Result) Add(o Result) {
 	r.Steps, r.Lifetimes, r.Crashes, r.Records = r.Steps+o.Steps, r.Lifetimes+o.Lifetimes, r.Crashes+o.Crashes, r.Records+o.Records
 	r.Takeovers, r.WriteOffs, r.Exports = r.Takeovers+o.Takeovers, r.WriteOffs+o.WriteOffs, r.Exports+o.Exports
+	r.Offers, r.HandOvers = r.Offers+o.Offers, r.HandOvers+o.HandOvers
 	r.ClockSteps, r.StaleStarts = r.ClockSteps+o.ClockSteps, r.StaleStarts+o.StaleStarts
 }
 
 func (r Result) String() string {
-	return fmt.Sprintf("%d lifetimes, %d records, %d steps, %d crashes, %d seats taken over, %d written off, %d files exported, %d clocks set, %d starts from an old snapshot",
-		r.Lifetimes, r.Records, r.Steps, r.Crashes, r.Takeovers, r.WriteOffs, r.Exports, r.ClockSteps, r.StaleStarts)
+	return fmt.Sprintf("%d lifetimes, %d records, %d steps, %d crashes, %d seats taken over, %d written off, %d files exported, %d spawns offered, %d handed over, %d clocks set, %d starts from an old snapshot",
+		r.Lifetimes, r.Records, r.Steps, r.Crashes, r.Takeovers, r.WriteOffs, r.Exports, r.Offers, r.HandOvers, r.ClockSteps, r.StaleStarts)
 }

@@ -47,7 +47,7 @@ func TestSim(t *testing.T) {
 		sum.Add(r)
 	}
 	t.Logf("%d seeds: %s", n, sum)
-	if sum.Lifetimes < 5*n || sum.Crashes < n || n >= 40 && sum.Takeovers == 0 || sum.Exports == 0 || sum.ClockSteps == 0 || n >= 40 && sum.StaleStarts == 0 {
+	if sum.Lifetimes < 5*n || sum.Crashes < n || n >= 40 && sum.Takeovers == 0 || sum.Exports == 0 || sum.HandOvers < n/4 || sum.Offers <= sum.HandOvers || sum.ClockSteps == 0 || n >= 40 && sum.StaleStarts == 0 {
 		t.Errorf("the histories are too tame: %s", sum)
 	}
 }

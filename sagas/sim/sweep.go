@@ -48,6 +48,8 @@ type Report struct {
 	Takeovers int     `json:"takeovers"`
 	WriteOffs int     `json:"writeOffs"`
 	Exports   int     `json:"exports"`
+	Offers    int     `json:"offers"`
+	HandOvers int     `json:"handOvers"`
 	// Of the wide histories: clocks that were set under a manager, and managers
 	// that began from an old snapshot.
 	ClockSteps  int     `json:"clockSteps"`
@@ -99,6 +101,7 @@ func Sweep(ctx context.Context, from uint64, seeds, workers int, progress func(d
 	r.Seconds = time.Since(began).Seconds()
 	r.Lifetimes, r.Records, r.Steps, r.Crashes = sum.Lifetimes, sum.Records, sum.Steps, sum.Crashes
 	r.Takeovers, r.WriteOffs, r.Exports = sum.Takeovers, sum.WriteOffs, sum.Exports
+	r.Offers, r.HandOvers = sum.Offers, sum.HandOvers
 	r.ClockSteps, r.StaleStarts = sum.ClockSteps, sum.StaleStarts
 	if r.Seconds > 0 {
 		r.PerCore = 2 * float64(r.Lifetimes) / r.Seconds / float64(workers)
