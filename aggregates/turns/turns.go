@@ -161,7 +161,8 @@ func (s State) Apply(m events.Meta, e events.Event) State {
 // Fold is Apply in place. The lists are shared with other copies, and are
 // replaced, never changed.
 func (s *State) Fold(m *events.Meta, e events.Event) {
-	if c, ok := e.(events.SlotClaimed); ok {
+	switch c := e.(type) { // in a switch: a claim is large, and is copied here only if it is one
+	case events.SlotClaimed:
 		*s = State{UID: c.UID}
 		return
 	}

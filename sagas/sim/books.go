@@ -135,7 +135,8 @@ func (b *books) takeSeat(r *events.Record) {
 	}
 	now := b.keep(r.Boundary, &seat)
 	for _, e := range r.Events {
-		if e, ok := e.(events.SlotClaimed); ok {
+		switch e := e.(type) {
+		case events.SlotClaimed:
 			b.claimed(r.Boundary, e)
 		}
 	}

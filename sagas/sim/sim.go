@@ -15,6 +15,7 @@ import (
 	"berth/events/eventlog/memory"
 	"berth/internal/ids"
 	"berth/providers/drill"
+	"berth/sagas"
 )
 
 // Bounds of one history.
@@ -80,7 +81,8 @@ type sim struct {
 	hosts   []*host
 	all     []*manager
 	turn    turn
-	acting  *manager // whose append is being made
+	seen    sagas.View // what the kernel is asked on
+	acting  *manager   // whose append is being made
 	clients clients
 	books   *books
 	readers *readers

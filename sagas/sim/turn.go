@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"berth/aggregates/goal"
 	"berth/events"
 	"berth/events/eventlog"
 	"berth/events/fault"
@@ -27,7 +28,6 @@ type turn struct {
 	minted sagas.Minted
 	over   bool // the epoch is over
 
-	seen   sagas.View // what the kernel was asked on
 	try    sagas.Try
 	action sagas.Action
 	seat   seatState
@@ -65,7 +65,7 @@ func (m *manager) step(e *entry) {
 
 // forget drops a seat that is not this host's any more, as the engine does.
 func (m *manager) forget(e *entry, t *turn) {
-	if s := &t.seat.Slot; (!s.Held() || t.lost(t.seat)) && !e.inFlight && len(e.inbox) == 0 && m.seats[e.at] == e {
+	if s := &t.seat.Slot; (!s.Held() || t.lost(&t.seat)) && !e.inFlight && len(e.inbox) == 0 && m.seats[e.at] == e {
 		e.wake++
 		delete(m.seats, e.at)
 	}
@@ -75,7 +75,7 @@ func (t *turn) decide(s seatState) ([]events.Event, error) {
 	t.try, t.action, t.call = t.e.try, sagas.Action{Kind: sagas.Idle}, providers.Operation{}
 	var es []events.Event
 	for _, in := range t.inputs {
-		if t.lost(s) {
+		if t.lost(&s) {
 			break // law 3: a stale epoch never writes, not even what it knows
 		}
 		more := in(t, s)
@@ -88,8 +88,8 @@ func (t *turn) decide(s seatState) ([]events.Event, error) {
 			return nil, errFell
 		}
 		t.view(&s)
-		a := t.m.s.k.Next(&t.seen)
-		more, goOn := t.follow(&a, s, len(es) > 0)
+		a := t.m.s.k.Next(&t.m.s.seen)
+		more, goOn := t.follow(&a, &s, len(es) > 0)
 		es = append(es, more...)
 		s.Suppose(&t.meta, more)
 		t.action = a
@@ -102,21 +102,22 @@ func (t *turn) decide(s seatState) ([]events.Event, error) {
 	return es, nil
 }
 
-func (t *turn) lost(s seatState) bool {
+func (t *turn) lost(s *seatState) bool {
 	return s.Slot.Held() && (s.Slot.Holder != t.m.host.id || s.Slot.Epoch > t.m.epoch)
 }
 
 func (t *turn) view(s *seatState) {
-	v := &t.seen
-	*v = sagas.View{Seat: *s, Self: t.m.writer(), Now: t.now, Fresh: t.m.fresh(), Try: t.try, Minted: t.minted}
+	v := &t.m.s.seen
+	v.Seat, v.Self, v.Now, v.Fresh, v.Try, v.Minted = *s, t.m.writer(), t.now, t.m.fresh(), t.try, t.minted
 	v.Try.InFlight = t.e.inFlight
+	v.Goal = goal.State{}
 	if g := t.m.goals[s.Slot.Goal]; g != nil {
 		v.Goal = g.state
 	}
 }
 
 // follow takes one action as far as the commit goes, as the engine's turn.
-func (t *turn) follow(a *sagas.Action, s seatState, pending bool) ([]events.Event, bool) {
+func (t *turn) follow(a *sagas.Action, s *seatState, pending bool) ([]events.Event, bool) {
 	switch a.Kind {
 	case sagas.Append:
 		return a.Events, true
@@ -137,7 +138,7 @@ func (t *turn) follow(a *sagas.Action, s seatState, pending bool) ([]events.Even
 			*a = sagas.Action{Kind: sagas.Idle}
 			return nil, false
 		}
-		return t.intend(a, s)
+		return t.intend(a, *s)
 	}
 	return nil, false
 }
