@@ -7,6 +7,7 @@ import (
 	"berth/events"
 	"berth/events/fault"
 	"berth/providers"
+	"berth/providers/kept"
 )
 
 // Do runs one mutation. The same id again gives the same answer (R27, R86),
@@ -18,7 +19,7 @@ func (d *Driver) Do(ctx context.Context, op providers.Operation) providers.Outco
 	}
 	unlock, err := d.lock(ctx, op.Environment)
 	if err != nil {
-		return providers.UnknownWith(Seen(string(op.Verb), op.Environment, err))
+		return providers.UnknownWith(kept.Seen(string(op.Verb), op.Environment, err))
 	}
 	answer := make(chan providers.Outcome, 1)
 	// Goes on after ctx: an answer that is only slow must not become a lost one.
@@ -32,7 +33,7 @@ func (d *Driver) Do(ctx context.Context, op providers.Operation) providers.Outco
 	case out := <-answer:
 		return out
 	case <-ctx.Done():
-		return providers.UnknownWith(Seen(string(op.Verb), op.Environment, ctx.Err()))
+		return providers.UnknownWith(kept.Seen(string(op.Verb), op.Environment, ctx.Err()))
 	}
 }
 
@@ -52,7 +53,7 @@ func (d *Driver) check(op providers.Operation) error {
 func (d *Driver) run(ctx context.Context, op providers.Operation) providers.Outcome {
 	r, err := d.s.load(op.Environment)
 	if err != nil {
-		return providers.UnknownWith(Seen("journal", op.Environment, err))
+		return providers.UnknownWith(kept.Seen("journal", op.Environment, err))
 	}
 	c := &Call{Op: op, Record: r, d: d, was: r.Phase}
 	if out, ok := c.settled(ctx); ok {
@@ -60,7 +61,7 @@ func (d *Driver) run(ctx context.Context, op providers.Operation) providers.Outc
 	}
 	if err := c.refusal(ctx); err != nil {
 		// Nothing was sent: whatever failed, it is a refusal.
-		return c.finish(events.Facts{}, Seen(string(op.Verb), op.Environment, err).WithOutcome(fault.NotExecuted))
+		return c.finish(events.Facts{}, kept.Seen(string(op.Verb), op.Environment, err).WithOutcome(fault.NotExecuted))
 	}
 	if op.Verb == events.VerbReserve {
 		r.Alias, r.Plan = op.Alias, op.Plan
@@ -69,7 +70,7 @@ func (d *Driver) run(ctx context.Context, op providers.Operation) providers.Outc
 		r.Phase = PhaseDestroying
 	}
 	if err := c.record(Entry{Standing: Begun}); err != nil {
-		return providers.UnknownWith(Seen("journal", op.Environment, err))
+		return providers.UnknownWith(kept.Seen("journal", op.Environment, err))
 	}
 	return c.finish(c.carry(ctx))
 }
@@ -135,7 +136,7 @@ func (c *Call) settled(ctx context.Context) (providers.Outcome, bool) {
 // finish records the result, so that it is found again under this id.
 func (c *Call) finish(f events.Facts, err error) providers.Outcome {
 	if err != nil {
-		e := providers.ScrubFault(Seen(string(c.Op.Verb), c.Op.Environment, err), c.Op.Material)
+		e := providers.ScrubFault(kept.Seen(string(c.Op.Verb), c.Op.Environment, err), c.Op.Material)
 		if e.Outcome != fault.NotExecuted {
 			return providers.UnknownWith(e)
 		}
@@ -143,12 +144,12 @@ func (c *Call) finish(f events.Facts, err error) providers.Outcome {
 			c.Record.Phase = c.was // it goes on as it was
 		}
 		if rerr := c.record(Entry{Standing: Refused, Fault: e}); rerr != nil {
-			return providers.UnknownWith(Seen("journal", c.Op.Environment, rerr))
+			return providers.UnknownWith(kept.Seen("journal", c.Op.Environment, rerr))
 		}
 		return providers.RefusedWith(e)
 	}
 	if rerr := c.land(f); rerr != nil {
-		return providers.UnknownWith(Seen("journal", c.Op.Environment, rerr))
+		return providers.UnknownWith(kept.Seen("journal", c.Op.Environment, rerr))
 	}
 	return providers.DoneWith(f)
 }

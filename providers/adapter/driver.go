@@ -11,6 +11,7 @@ import (
 	"berth/events"
 	"berth/events/fault"
 	"berth/providers"
+	"berth/providers/kept"
 )
 
 // CallLimit is how long one operation may take at the provider, whether or
@@ -172,7 +173,7 @@ func (d *Driver) observe(ctx context.Context, r *Record) (events.Facts, error) {
 	}
 	f, err := d.b.Observe(ctx, r)
 	if err != nil {
-		return f, Seen("inspection", r.Environment, err)
+		return f, kept.Seen("inspection", r.Environment, err)
 	}
 	f.Ref, f.ObservedAt = r.Ref, millis(d.clock)
 	never := f.State == events.StateReserved
@@ -193,7 +194,7 @@ func (d *Driver) Logs(ctx context.Context, id events.EnvironmentID, ref string, 
 	}
 	next, err := d.b.Logs(ctx, r, from, follow, w)
 	if err != nil {
-		return max(next, from), Seen("logs", id, err)
+		return max(next, from), kept.Seen("logs", id, err)
 	}
 	return max(next, from), nil
 }
@@ -264,21 +265,4 @@ func (d *Driver) lock(ctx context.Context, id events.EnvironmentID) (unlock func
 	}
 	leave()
 	return nil, err
-}
-
-// Seen turns any error into a fault that says what it was about; text that an
-// API sent is scrubbed (E13).
-func Seen(what string, id events.EnvironmentID, err error) *fault.Error {
-	var f *fault.Error
-	if errors.As(err, &f) {
-		return f
-	}
-	code := fault.Unavailable
-	switch {
-	case errors.Is(err, context.DeadlineExceeded):
-		code = fault.DeadlineExceeded
-	case errors.Is(err, context.Canceled):
-		code = fault.Cancelled
-	}
-	return fault.New(code, "%s of environment %s: %s", what, id, events.Scrub(err.Error())).WithOutcome(fault.Unknown)
 }

@@ -7,6 +7,7 @@ import (
 	"berth/events"
 	"berth/events/fault"
 	"berth/providers"
+	"berth/providers/kept"
 )
 
 // local are the verbs whose effect is on this host only: once nobody carries
@@ -48,7 +49,7 @@ func (d *Driver) find(ctx context.Context, op providers.Operation, exclude bool)
 }
 
 func open(evidence string, op providers.Operation, err error) providers.Finding {
-	return providers.Finding{Verdict: providers.Open, Evidence: evidence, Fault: Seen("reconciliation", op.Environment, err)}
+	return providers.Finding{Verdict: providers.Open, Evidence: evidence, Fault: kept.Seen("reconciliation", op.Environment, err)}
 }
 
 func (c *Call) exclude(ctx context.Context) providers.Finding {

@@ -15,6 +15,7 @@ import (
 	"berth/events/fault"
 	"berth/providers"
 	"berth/providers/adapter"
+	"berth/providers/kept"
 )
 
 // Limits of staged material.
@@ -76,7 +77,7 @@ func (b *backend) Carry(ctx context.Context, c *adapter.Call) (events.Facts, err
 	}
 	if err != nil {
 		// It was accepted: what can't be seen now is unknown, not refused.
-		return f, adapter.Seen(string(c.Op.Verb), c.Op.Environment, err).WithOutcome(fault.Unknown)
+		return f, kept.Seen(string(c.Op.Verb), c.Op.Environment, err).WithOutcome(fault.Unknown)
 	}
 	return f, nil
 }

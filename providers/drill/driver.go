@@ -14,6 +14,7 @@ import (
 	"berth/events/fault"
 	"berth/internal/durable"
 	"berth/providers"
+	"berth/providers/kept"
 )
 
 // Config says where a provider lives and how it misbehaves.
@@ -237,23 +238,7 @@ func checkOperation(op providers.Operation) error {
 		}
 	}
 	if p := op.Arguments.HostPath; op.Verb == events.VerbExport && p != "" {
-		return checkHostPath(p)
-	}
-	return nil
-}
-
-// checkHostPath refuses a path that could not be written, before anything is
-// executed: it must be absolute, in a directory that is there, and not name
-// anything but a plain file.
-func checkHostPath(p string) error {
-	if !filepath.IsAbs(p) || filepath.Clean(p) != p {
-		return fault.New(fault.BadRequest, "host path %q must be absolute and clean", events.Scrub(p))
-	}
-	if i, err := os.Stat(filepath.Dir(p)); err != nil || !i.IsDir() {
-		return fault.New(fault.BadRequest, "host path %q: its directory is not there", events.Scrub(p))
-	}
-	if i, err := os.Lstat(p); err == nil && !i.Mode().IsRegular() {
-		return fault.New(fault.BadRequest, "host path %q is not a plain file", events.Scrub(p))
+		return kept.CheckPath(p)
 	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"berth/events/fault"
 	"berth/providers"
 	"berth/providers/adapter"
+	"berth/providers/kept"
 )
 
 // accepted marks, in the journal, a start that the API has answered.
@@ -168,7 +169,7 @@ func (b *backend) seen(ctx context.Context, c *adapter.Call) (events.Facts, erro
 
 // unknown: it was accepted, so that a failure to see it is never a refusal.
 func unknown(c *adapter.Call, err error) error {
-	return adapter.Seen(string(c.Op.Verb), c.Op.Environment, err).WithOutcome(fault.Unknown)
+	return kept.Seen(string(c.Op.Verb), c.Op.Environment, err).WithOutcome(fault.Unknown)
 }
 
 // Landed looks at the machine, by its id, for the effect of an operation.

@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"berth/events"
+	"berth/providers/kept"
 	"berth/providers/process/custodian"
 	"berth/providers/process/seatdir"
 	"berth/providers/seat"
@@ -36,7 +37,7 @@ func (d *Driver) checkpoint(ctx context.Context, c *seat.Call, id string) (event
 	}
 	defer release()
 	at := d.Now()
-	n, sum, err := seat.WriteFile(c.Captured(id), func(w io.Writer) error {
+	n, sum, err := kept.Write(c.Captured(id), kept.MaxCapture, func(w io.Writer) error {
 		return tarTree(ctx, w, c.Dir.File(seatdir.DirHome), c.J.IDBase)
 	})
 	if err != nil {
@@ -107,7 +108,7 @@ func tarEntry(ctx context.Context, tw *tar.Writer, root *os.Root, p string, idBa
 		return err
 	}
 	defer f.Close()
-	n, err := io.Copy(tw, seat.NewReader(ctx, io.LimitReader(f, h.Size)))
+	n, err := io.Copy(tw, kept.NewReader(ctx, io.LimitReader(f, h.Size)))
 	if err == nil && n != h.Size {
 		err = fmt.Errorf("%s became shorter while it was read", p)
 	}

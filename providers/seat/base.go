@@ -4,7 +4,6 @@ package seat
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -23,7 +22,6 @@ const (
 	DefaultGrace    = 10 * time.Second
 	MaxMaterial     = 64 // pieces of staged material
 	MaxMaterialSize = providers.MaxTranscript
-	MaxCaptureBytes = 16 << 30
 )
 
 // Config is what the drivers of this host's seats are made with.
@@ -186,17 +184,4 @@ func (d *Base) known(id events.EnvironmentID, ref string) (seatdir.Dir, *seatdir
 		return dir, nil, fault.New(fault.NotFound, "environment %s is %s here, not the reference asked for", id, j.Ref)
 	}
 	return dir, j, nil
-}
-
-// seen turns any error into a fault that says what it was about.
-func seen(what string, id events.EnvironmentID, err error) *fault.Error {
-	var f *fault.Error
-	if errors.As(err, &f) {
-		return f
-	}
-	code := fault.Unavailable
-	if errors.Is(err, context.DeadlineExceeded) {
-		code = fault.DeadlineExceeded
-	}
-	return fault.New(code, "%s of environment %s: %s", what, id, err).WithOutcome(fault.Unknown)
 }

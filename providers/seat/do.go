@@ -10,6 +10,7 @@ import (
 	"berth/events"
 	"berth/events/fault"
 	"berth/providers"
+	"berth/providers/kept"
 	"berth/providers/process/seatdir"
 )
 
@@ -58,11 +59,11 @@ func (d *Base) Do(ctx context.Context, op providers.Operation) providers.Outcome
 		err = dir.Make()
 	}
 	if err != nil {
-		return providers.UnknownWith(seen(string(op.Verb), op.Environment, err))
+		return providers.UnknownWith(kept.Seen(string(op.Verb), op.Environment, err))
 	}
 	unlock, err := dir.Lock(ctx)
 	if err != nil {
-		return providers.UnknownWith(seen("lock", op.Environment, err))
+		return providers.UnknownWith(kept.Seen("lock", op.Environment, err))
 	}
 	released := false
 	release := func() {
@@ -74,7 +75,7 @@ func (d *Base) Do(ctx context.Context, op providers.Operation) providers.Outcome
 	defer release()
 	j, err := dir.LoadJournal()
 	if err != nil {
-		return providers.UnknownWith(seen("journal", op.Environment, err))
+		return providers.UnknownWith(kept.Seen("journal", op.Environment, err))
 	}
 	c := &Call{d: d, Op: op, Dir: dir, J: j}
 	if out, settled := c.settled(ctx); settled {
@@ -94,7 +95,7 @@ func (d *Base) Do(ctx context.Context, op providers.Operation) providers.Outcome
 			j.Phase = seatdir.PhaseDestroying
 		}
 		if err := c.record(seatdir.Entry{Standing: seatdir.Begun}); err != nil {
-			return providers.UnknownWith(seen("journal", op.Environment, err))
+			return providers.UnknownWith(kept.Seen("journal", op.Environment, err))
 		}
 	}
 	return c.finish(effects[op.Verb](c, ctx))
@@ -144,17 +145,17 @@ func (c *Call) settled(ctx context.Context) (providers.Outcome, bool) {
 // finish records the result, so that it is found again under this id.
 func (c *Call) finish(f events.Facts, err error) providers.Outcome {
 	if err != nil {
-		e := seen(string(c.Op.Verb), c.Op.Environment, err)
+		e := kept.Seen(string(c.Op.Verb), c.Op.Environment, err)
 		if e.Outcome != fault.NotExecuted {
 			return providers.UnknownWith(e)
 		}
 		if rerr := c.record(seatdir.Entry{Standing: seatdir.Refused, Fault: e}); rerr != nil {
-			return providers.UnknownWith(seen("journal", c.Op.Environment, rerr))
+			return providers.UnknownWith(kept.Seen("journal", c.Op.Environment, rerr))
 		}
 		return providers.RefusedWith(e)
 	}
 	if rerr := c.landed(seatdir.Entry{Standing: seatdir.Landed, Facts: &f}); rerr != nil {
-		return providers.UnknownWith(seen("journal", c.Op.Environment, rerr))
+		return providers.UnknownWith(kept.Seen("journal", c.Op.Environment, rerr))
 	}
 	return providers.DoneWith(f)
 }

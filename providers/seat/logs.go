@@ -10,6 +10,7 @@ import (
 
 	"berth/events"
 	"berth/events/fault"
+	"berth/providers/kept"
 	"berth/providers/process/custodian"
 	"berth/providers/process/identity"
 	"berth/providers/process/seatdir"
@@ -34,10 +35,10 @@ func (d *Base) Logs(ctx context.Context, id events.EnvironmentID, ref string, fr
 		// wrote last is read after it was seen dead.
 		live, err := alive(dir)
 		if err != nil {
-			return from, seen("logs", id, err)
+			return from, kept.Seen("logs", id, err)
 		}
 		if from, err = custodian.ReadOutput(dir, from, w); err != nil {
-			return from, seen("logs", id, err)
+			return from, kept.Seen("logs", id, err)
 		}
 		if !follow || !live {
 			return from, nil

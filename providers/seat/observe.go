@@ -13,6 +13,7 @@ import (
 
 	"berth/events"
 	"berth/events/fault"
+	"berth/providers/kept"
 	"berth/providers/process/custodian"
 	"berth/providers/process/identity"
 	"berth/providers/process/seatdir"
@@ -33,7 +34,7 @@ func (d *Base) Inspect(ctx context.Context, id events.EnvironmentID, ref string)
 	}
 	f, err := d.observe(ctx, dir, j, false, status)
 	if err != nil {
-		return events.Facts{}, seen("inspection", id, err)
+		return events.Facts{}, kept.Seen("inspection", id, err)
 	}
 	return f, nil
 }
@@ -167,7 +168,7 @@ func (d *Base) observeSeat(ctx context.Context, dir seatdir.Dir, f events.Facts,
 		if h.WaitExit(100 * time.Millisecond) {
 			return d.lost(ctx, dir, f, locked)
 		}
-		return f, seen(d.kind.Holder, dir.ID, err)
+		return f, kept.Seen(d.kind.Holder, dir.ID, err)
 	}
 	f.State = stateOf(resp)
 	if seen := d.kind.Sees(id); seen != "" {

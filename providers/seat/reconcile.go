@@ -11,6 +11,7 @@ import (
 	"berth/events"
 	"berth/events/fault"
 	"berth/providers"
+	"berth/providers/kept"
 	"berth/providers/process/seatdir"
 )
 
@@ -29,7 +30,7 @@ func (d *Base) Exclude(ctx context.Context, op providers.Operation) providers.Fi
 
 func (d *Base) find(ctx context.Context, op providers.Operation, exclude bool) providers.Finding {
 	open := func(err error) providers.Finding {
-		return providers.Finding{Verdict: providers.Open, Evidence: "the journal could not be asked", Fault: seen("reconciliation", op.Environment, err)}
+		return providers.Finding{Verdict: providers.Open, Evidence: "the journal could not be asked", Fault: kept.Seen("reconciliation", op.Environment, err)}
 	}
 	op.Material = nil
 	if err := d.checkOperation(op); err != nil {

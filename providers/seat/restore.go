@@ -13,6 +13,7 @@ import (
 	"berth/events"
 	"berth/events/fault"
 	"berth/providers"
+	"berth/providers/kept"
 	"berth/providers/process/seatdir"
 )
 
@@ -28,9 +29,9 @@ func (c *Call) restore(ctx context.Context, release func()) providers.Outcome {
 	case err == nil:
 		return c.hold(ctx, release, s)
 	case begun:
-		return providers.UnknownWith(seen("restore", c.Op.Environment, err))
+		return providers.UnknownWith(kept.Seen("restore", c.Op.Environment, err))
 	}
-	return c.finish(events.Facts{}, seen("restore", c.Op.Environment, err).WithOutcome(fault.NotExecuted))
+	return c.finish(events.Facts{}, kept.Seen("restore", c.Op.Environment, err).WithOutcome(fault.NotExecuted))
 }
 
 func (c *Call) prepared(ctx context.Context) (any, error) {
@@ -86,7 +87,7 @@ func damaged(cp events.Checkpoint, why string) error {
 
 func verify(ctx context.Context, f io.Reader, want events.Checkpoint) error {
 	h := sha256.New()
-	n, err := io.Copy(h, NewReader(ctx, io.LimitReader(f, want.ByteLength+1)))
+	n, err := io.Copy(h, kept.NewReader(ctx, io.LimitReader(f, want.ByteLength+1)))
 	switch sum := hex.EncodeToString(h.Sum(nil)); {
 	case err != nil:
 		return err

@@ -17,6 +17,7 @@ import (
 	"berth/events"
 	"berth/events/fault"
 	"berth/providers"
+	"berth/providers/kept"
 	"berth/providers/process/custodian"
 	"berth/providers/process/identity"
 	"berth/providers/process/seatdir"
@@ -31,7 +32,7 @@ const maxReport = 64 << 10
 // when this process dies from here on.
 func (c *Call) start(ctx context.Context, release func()) providers.Outcome {
 	unknown := func(err error) providers.Outcome {
-		return providers.UnknownWith(seen("start", c.Op.Environment, err))
+		return providers.UnknownWith(kept.Seen("start", c.Op.Environment, err))
 	}
 	if err := c.stageMaterial(); err != nil {
 		return unknown(err)
@@ -46,7 +47,7 @@ func (c *Call) start(ctx context.Context, release func()) providers.Outcome {
 // hold hands the seat over to a holder that begins as s says.
 func (c *Call) hold(ctx context.Context, release func(), s any) providers.Outcome {
 	unknown := func(err error) providers.Outcome {
-		return providers.UnknownWith(seen(string(c.Op.Verb), c.Op.Environment, err))
+		return providers.UnknownWith(kept.Seen(string(c.Op.Verb), c.Op.Environment, err))
 	}
 	dl, err := c.d.deadline(c.Dir, c.J)
 	if err == nil && dl.At != nil {

@@ -11,6 +11,7 @@ import (
 	"berth/events"
 	"berth/events/fault"
 	"berth/providers"
+	"berth/providers/kept"
 	"berth/providers/process/custodian"
 	"berth/providers/process/identity"
 	"berth/providers/process/seatdir"
@@ -33,14 +34,14 @@ func (d *Base) holder(id events.EnvironmentID, ref string) (seatdir.Dir, events.
 	}
 	who, err := ReadIdent(dir)
 	if err != nil {
-		return dir, events.Custody{}, seen("terminal", id, err).WithOutcome(fault.NotExecuted)
+		return dir, events.Custody{}, kept.Seen("terminal", id, err).WithOutcome(fault.NotExecuted)
 	}
 	h, err := identity.Open(who.Custodian)
 	if errors.Is(err, identity.ErrGone) {
 		return dir, events.Custody{}, idle
 	}
 	if err != nil {
-		return dir, events.Custody{}, seen("terminal", id, err).WithOutcome(fault.NotExecuted)
+		return dir, events.Custody{}, kept.Seen("terminal", id, err).WithOutcome(fault.NotExecuted)
 	}
 	h.Close()
 	return dir, who.Custodian, nil
@@ -54,7 +55,7 @@ func (d *Base) Input(ctx context.Context, id events.EnvironmentID, ref string, d
 	}
 	resp, err := custodian.Ask(ctx, dir, who, custodian.Request{Ask: custodian.AskInput, Data: data})
 	if err != nil {
-		return resp.Delivered, seen("input", id, err)
+		return resp.Delivered, kept.Seen("input", id, err)
 	}
 	return len(data), nil
 }
@@ -66,7 +67,7 @@ func (d *Base) Resize(ctx context.Context, id events.EnvironmentID, ref string, 
 		return err
 	}
 	if _, err := custodian.Ask(ctx, dir, who, custodian.Request{Ask: custodian.AskResize, Rows: size.Rows, Cols: size.Cols}); err != nil {
-		return seen("resize", id, err)
+		return kept.Seen("resize", id, err)
 	}
 	return nil
 }
@@ -79,7 +80,7 @@ func (d *Base) View(ctx context.Context, id events.EnvironmentID, ref string) (p
 	}
 	r, err := custodian.View(ctx, dir, who)
 	if err != nil {
-		return nil, seen("view", id, err)
+		return nil, kept.Seen("view", id, err)
 	}
 	stop := context.AfterFunc(ctx, func() { _ = r.Close() })
 	v := &view{PartStream: providers.PartStream{R: r, C: closer(func() error { stop(); return r.Close() })}}
