@@ -29,6 +29,8 @@ type books struct {
 	proved     map[events.OperationID]bool // what the log says became of it
 	files      map[events.OperationID]content
 	exported   map[events.OperationID]bool
+	relayed    map[events.OperationID]bool // turns
+	yielded    map[events.OperationID]bool
 	content    []byte // scratch
 }
 
@@ -45,7 +47,7 @@ func newBooks(s *sim) *books {
 	return &books{s: s, last: map[events.Boundary]uint64{}, seats: map[events.Boundary]*seatState{}, goals: map[events.Boundary]*goal.State{},
 		arguments: map[events.Boundary]events.Arguments{}, epochs: map[events.InstanceID]uint64{}, lives: map[events.EnvironmentID]*life{},
 		uids: map[events.UID]*life{}, dispatched: map[events.OperationID]bool{}, proved: map[events.OperationID]bool{}, files: map[events.OperationID]content{},
-		exported: map[events.OperationID]bool{}}
+		exported: map[events.OperationID]bool{}, relayed: map[events.OperationID]bool{}, yielded: map[events.OperationID]bool{}}
 }
 
 // seat is the seat as the log has it.
@@ -125,7 +127,7 @@ func (b *books) takeGoal(r *events.Record) {
 
 func (b *books) takeSeat(r *events.Record) {
 	seat := b.seat(r.Boundary)
-	w, was := r.Meta.Writer, seat.Slot
+	w, was, before := r.Meta.Writer, seat.Slot, seat
 	if err := seat.Audit(r); err != nil {
 		b.s.broke("%s: the tables refuse what was appended: %v", r.Boundary, err)
 		return
@@ -146,6 +148,7 @@ func (b *books) takeSeat(r *events.Record) {
 	}
 	l.seat = now
 	for _, e := range r.Events {
+		b.turned(before, r.Meta, e)
 		if _, ok := e.(events.OperationDispatched); ok && (now.Slot.Holder != w.Instance || now.Slot.Epoch != w.Epoch) {
 			b.s.broke("law 3: epoch %d of %.1s dispatches on %s without having taken it", w.Epoch, w.Instance, r.Boundary)
 		}
@@ -235,6 +238,7 @@ func (b *books) final(at events.Boundary) {
 		b.s.broke("%s is %s at the end, %s", at, p, s.Status())
 		return
 	}
+	b.turnsOver(at, s)
 	if s.Environment.Reserved() {
 		b.s.broke("quota: %s still holds its reservation", at)
 	}

@@ -33,6 +33,10 @@ func (s *sim) client() {
 		return
 	}
 	n := names[s.rng.IntN(len(names))]
+	if s.turns && s.rng.IntN(2) == 0 {
+		s.takeTurn(m, n)
+		return
+	}
 	switch s.rng.IntN(14) {
 	case 0, 1, 2, 3, 4:
 		m.spawn(n)

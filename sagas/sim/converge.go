@@ -3,6 +3,7 @@ package sim
 import (
 	"slices"
 
+	"berth/aggregates/goal"
 	"berth/events"
 	"berth/providers/drill"
 )
@@ -58,7 +59,11 @@ func (s *sim) made(e drill.EnvironmentStatus) {
 // truth compares a goal's end with what the log says of what it was about.
 func (s *sim) truth(b events.Boundary) {
 	g := *s.books.goals[b]
-	if g.Command != "spawn" {
+	switch g.Command {
+	case goal.CommandTurn:
+		s.turnTruth(b)
+		return
+	case "export":
 		s.exportTruth(b)
 		return
 	}

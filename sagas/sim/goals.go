@@ -105,6 +105,10 @@ func bound(g goal.State, s seatState) bool {
 	if g.Allocated.Operation == "" {
 		return s.Slot.UID == g.Allocated.UID
 	}
+	if g.Command == goal.CommandTurn {
+		_, ok := s.Turns.Find(g.Allocated.Operation)
+		return ok
+	}
 	_, ok := s.Environment.Find(g.Allocated.Operation)
 	return ok
 }
@@ -114,9 +118,12 @@ func (m *manager) continues(b events.Boundary, g goal.State) {
 	if m.host.current != m || g.State.Terminal() {
 		return
 	}
-	if g.Command == "spawn" {
+	switch g.Command {
+	case "spawn":
 		m.claim(b, g)
-		return
+	case goal.CommandTurn:
+		m.relay(b, g)
+	default:
+		m.planned(b, g)
 	}
-	m.planned(b, g)
 }

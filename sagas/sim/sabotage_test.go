@@ -53,6 +53,7 @@ func TestSabotageIsCaught(t *testing.T) {
 		"a secret is kept":                             {Sabotage{KeepSecrets: true}, "secret", 14},
 		"any file is accepted":                         {Sabotage{AcceptAny: true}, "R37", 47},
 		"an environment id is used again":              {Sabotage{SameEnvironment: true}, "environment", 0},
+		"a turn waits for ever":                        {broken(func(k *Kernel) { k.Next = neverLapses }), "2.6", 0},
 		"a projection skips a record":                  {Sabotage{LosesRecords: true}, "", 0},
 		"an offer is claimed when it is over":          {broken(func(k *Kernel) { k.Claim = claimsLate }), "decision 11", 0},
 		"an offer is ended before it is over":          {broken(func(k *Kernel) { k.Lapse = lapsesEarly }), "decision 11", 0},
@@ -77,6 +78,12 @@ func unfenced(v *sagas.View) sagas.Action {
 	a := sagas.Next(v)
 	a.Events = slices.DeleteFunc(slices.Clone(a.Events), func(e events.Event) bool { _, ok := e.(events.SlotTakenOver); return ok })
 	return a
+}
+
+func neverLapses(v *sagas.View) sagas.Action {
+	w := *v
+	w.Seat.Turns.Pending = nil
+	return sagas.Next(&w)
 }
 
 func freesEarly(v *sagas.View) sagas.Action {

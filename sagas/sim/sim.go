@@ -77,6 +77,7 @@ type sim struct {
 	n       int
 	quiet   bool // nothing goes wrong any more
 	wide    bool
+	turns   bool
 	asked   [3]int // goals by caller, of a wide history
 	hosts   []*host
 	all     []*manager
@@ -107,7 +108,7 @@ func RunWith(seed uint64, o Options) (Result, error) {
 	s.books = newBooks(s)
 	s.readers = newReaders(s)
 	s.log.SetHooks(memory.Hooks{Before: s.before, After: s.stored})
-	s.wide = isWide(seed)
+	s.wide, s.turns = isWide(seed), isTurns(seed)
 	hosts := hostIDs
 	if s.wide {
 		hosts = append(slices.Clip(hosts), wideHost)
