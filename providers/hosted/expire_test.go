@@ -103,7 +103,7 @@ func until(id events.EnvironmentID, v events.Verb, left time.Duration) providers
 
 // TestServerEndsWhatTheDriverDoesNot (R31, scenario 30): an environment of a
 // driver without deadlines is stopped at its end, by one journaled operation
-// under the writer that asked, and can't be started again.
+// under the writer that asked, and can't be started or restored.
 func TestServerEndsWhatTheDriverDoesNot(t *testing.T) {
 	t.Parallel()
 	for name, set := range map[string]func(*endless) (stops int){
@@ -128,9 +128,11 @@ func TestServerEndsWhatTheDriverDoesNot(t *testing.T) {
 			}
 			clock.forward(2 * time.Hour)
 			eventually(t, "the end of the environment", d.stopped(id))
-			op := until(id, events.VerbStart, -time.Second)
-			if out := c.Do(within(t), op); out.Kind != providers.Refused || out.Fault.Code != fault.FailedPrecondition || !strings.Contains(out.Fault.Message, "lifetime ended") {
-				t.Errorf("a start after the end: %s %v", out.Kind, out.Fault)
+			for _, v := range []events.Verb{events.VerbStart, events.VerbRestore} {
+				out := c.Do(within(t), until(id, v, -time.Second))
+				if out.Kind != providers.Refused || out.Fault.Code != fault.FailedPrecondition || !strings.Contains(out.Fault.Message, "lifetime ended") {
+					t.Errorf("%s after the end: %s %v", v, out.Kind, out.Fault)
+				}
 			}
 			if d.state(free) != events.StateRunning {
 				t.Error("an environment without a deadline was ended")
