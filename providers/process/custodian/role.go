@@ -128,12 +128,14 @@ func (c *custodian) take() (*events.Facts, error) {
 	case e.Standing != seatdir.Begun:
 		return nil, fault.New(fault.FailedPrecondition, "start %s was fenced off before it began", c.start.Operation)
 	}
+	hold := c.dir.HoldLife
 	if c.start.Replace {
 		if err := Supersede(c.dir); err != nil {
 			return nil, c.gaveUp(j, *e, err)
 		}
+		hold = func() (func(), bool, error) { return c.dir.TakeLife(ctx) }
 	}
-	life, held, err := c.dir.HoldLife()
+	life, held, err := hold()
 	if err != nil || !held {
 		return nil, fault.New(fault.Conflict, "another custodian holds seat %s", c.dir.ID).WithOutcome(fault.Unknown)
 	}

@@ -93,6 +93,13 @@ func (d Dir) HoldLife() (release func(), held bool, err error) {
 	return release, err == nil, err
 }
 
+// TakeLife is HoldLife after the holder before was proved to have ended: what
+// the kernel takes back of it a moment later is waited for, until ctx ends.
+func (d Dir) TakeLife(ctx context.Context) (release func(), held bool, err error) {
+	release, err = flock(ctx, d.File(FileLife), true)
+	return release, err == nil, err
+}
+
 func flock(ctx context.Context, path string, wait bool) (func(), error) {
 	for pause := time.Millisecond; ; pause = min(2*pause, 20*time.Millisecond) {
 		l, err := durable.TryLock(path)

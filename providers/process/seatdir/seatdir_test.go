@@ -136,3 +136,33 @@ func TestDeadlineIgnoresTheWallClock(t *testing.T) {
 		t.Fatal("no deadline became one")
 	}
 }
+
+// A replacement waits for what is left of the holder that ended, and no longer
+// than it may: another one that lives is not waited out.
+func TestTakeLifeWaits(t *testing.T) {
+	d := Dir{Path: t.TempDir()}
+	release, held, err := d.HoldLife()
+	if err != nil || !held {
+		t.Fatal(held, err)
+	}
+	if _, held, err := d.HoldLife(); held || err != nil {
+		t.Errorf("a second holder: %t %v", held, err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, held, err := d.TakeLife(ended); held || err == nil {
+		t.Errorf("beside one that lives: %t %v", held, err)
+	}
+	taken := make(chan error, 1)
+	go func() {
+		again, _, err := d.TakeLife(t.Context())
+		if err == nil {
+			again()
+		}
+		taken <- err
+	}()
+	release()
+	if err := <-taken; err != nil {
+		t.Error(err)
+	}
+}

@@ -123,12 +123,14 @@ func (s *supervisor) take() (*events.Facts, error) {
 	case e.Standing != seatdir.Begun:
 		return nil, fault.New(fault.FailedPrecondition, "start %s was fenced off before it began", s.start.Operation)
 	}
+	hold := s.dir.HoldLife
 	if s.start.Replace {
 		if err := custodian.Supersede(s.dir); err != nil {
 			return nil, custodian.GiveUp(s.dir, j, *e, err)
 		}
+		hold = func() (func(), bool, error) { return s.dir.TakeLife(ctx) }
 	}
-	life, held, err := s.dir.HoldLife()
+	life, held, err := hold()
 	if err != nil || !held {
 		return nil, fault.New(fault.Conflict, "another supervisor holds machine %s", s.dir.ID).WithOutcome(fault.Unknown)
 	}
