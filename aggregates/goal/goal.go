@@ -88,6 +88,10 @@ type State struct {
 	Settled     *events.GoalSettled
 }
 
+// ends is what each terminal means.
+var ends = map[events.GoalState]On{events.GoalSucceeded: OnSucceed, events.GoalFailed: OnFail, events.GoalCancelled: OnCancelled,
+	events.GoalExpired: OnExpire, events.GoalUncertain: OnLose}
+
 // Meaning is what an event means to a goal; ok is false when it does not
 // concern one.
 func Meaning(e events.Event) (on On, ok bool) {
@@ -110,7 +114,7 @@ func Meaning(e events.Event) (on On, ok bool) {
 	case events.GoalCancelRequested:
 		return OnCancel, true
 	case events.GoalEnded:
-		return map[events.GoalState]On{events.GoalSucceeded: OnSucceed, events.GoalFailed: OnFail, events.GoalCancelled: OnCancelled, events.GoalExpired: OnExpire, events.GoalUncertain: OnLose}[e.State], true
+		return ends[e.State], true
 	case events.GoalSettled:
 		return OnSettle, true
 	}
