@@ -19,6 +19,7 @@ import (
 	"berth/events/eventlog/barrier"
 	"berth/events/eventlog/stream"
 	"berth/events/fault"
+	"berth/internal/connector"
 	"berth/internal/durable"
 	"berth/internal/steady"
 	"berth/projections"
@@ -191,10 +192,14 @@ func (m *Manager) openEngine() error {
 	if err != nil {
 		return err
 	}
+	connectors := connector.Available{Offered: m.opts.Connectors}
+	if err := connectors.Check(); err != nil {
+		return badConfig("--connectors: %s", fault.From(err).Message)
+	}
 	m.plane = plane.New(plane.Options{
 		Space: m.opts.Space, Self: m.writer, Log: m.commits(), Shelf: m.shelf, Views: m.runner, Providers: m.drivers, IDs: m.ids,
 		Now: m.clock.Now, ExportsDir: m.dir.File(exportsDir), Version: m.opts.Version, Durability: m.Profile(), Caller: m.dir.Identity.Caller,
-		Shared: shared, Bound: bound, Silent: m.silent, Lease: leaseFor, MaxSeats: m.opts.MaxSeats, Engine: m.engineCounts, Poke: func(b events.Boundary) { m.engine.Poke(b) }, Admit: m.guard.Check, Delegation: delegation, Logger: m.logger,
+		Shared: shared, Bound: bound, Silent: m.silent, Lease: leaseFor, MaxSeats: m.opts.MaxSeats, Engine: m.engineCounts, Poke: func(b events.Boundary) { m.engine.Poke(b) }, Admit: m.guard.Check, Delegation: delegation, Connectors: connectors, Logger: m.logger,
 		End: m.end, TranscriptsDir: m.dir.File(transcriptsDir), Transfers: transfer.NewBucket(m.nc, m.opts.Space, m.writer.Instance),
 		Sign: func(o terminal.Offer) (terminal.Offer, error) { return o.Sign(m.dir.Key) },
 	})
@@ -220,7 +225,8 @@ func (m *Manager) goalsAbout(b events.Boundary) (out []events.Boundary) {
 // serve begins to answer commands.
 func (m *Manager) serve() error {
 	s, err := service.Start(service.Options{
-		Conn: m.nc, Space: m.opts.Space, Instance: m.writer.Instance, Version: m.opts.Version, Handler: m.plane, Logger: m.logger,
+		Alone: m.plane.ApartFromClass(),
+		Conn:  m.nc, Space: m.opts.Space, Instance: m.writer.Instance, Version: m.opts.Version, Handler: m.plane, Logger: m.logger,
 	})
 	m.serving.Store(s)
 	if err != nil {

@@ -50,6 +50,10 @@ type Options struct {
 	// Delegation is a file with what the hand-offs of delegated seats have in
 	// common (handoff.ParseProfile); empty refuses such seats.
 	Delegation string
+	// Connectors are the names of the connectors that the instance offers; nil
+	// is all that there are. Without a usable one it takes only spawns that are
+	// sent to it by its id.
+	Connectors []string
 	// Labels are the operator's words on this instance, which a spawn may ask
 	// for; at most MaxLabels.
 	Labels map[string]string

@@ -56,6 +56,8 @@ func (s Seat) Status() Status {
 		return StatusStopped
 	case env.Paused:
 		return StatusPaused
+	case env.Record == environment.Running && s.Slot.Phase == slot.Provisioning && env.AwaitsSign():
+		return StatusStarting // its process runs, and it has not said that it is ready
 	case env.Record == environment.Running:
 		return StatusRunning
 	case reached(env) && op == nil:

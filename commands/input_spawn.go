@@ -9,6 +9,7 @@ import (
 
 	"berth/events"
 	"berth/events/fault"
+	"berth/internal/connector"
 )
 
 // SpawnInput asks for an environment. What it does not say has a default, see
@@ -31,6 +32,9 @@ type SpawnInput struct {
 	// Resume is the claim on a transcript, which this spawn uses up.
 	Resume       string `json:"resume,omitzero" doc:"claim on a transcript that the seat goes on from; this spawn uses it up" pattern:"^[a-z2-7]{26}$"`
 	ResumeSource string `json:"resumeSource,omitzero" doc:"the session that is meant; a claim on another's transcript is refused" maxLength:"128"`
+	Connector    string `json:"connector,omitzero" doc:"declared harness: exec or shell; a plain command if absent" enum:"exec,shell"`
+	Sign         string `json:"sign,omitzero" doc:"how the seat shows that it is ready: started, fd, pattern:REGEX or port:N; the connector's own way if absent" maxLength:"264"`
+	Prompt       string `json:"prompt,omitzero" doc:"what the harness is asked first; public text of several lines" maxLength:"16384"`
 	Delegated    bool   `json:"delegated,omitzero" doc:"the seat begins with a hand-off, which the command takes from a pipe (H1)"`
 }
 
@@ -55,7 +59,7 @@ func (in SpawnInput) Check() error {
 			return err
 		}
 	}
-	if err := first(checkGoal(in.Goal), in.Needs.Check(), in.checkResume()); err != nil {
+	if err := first(checkGoal(in.Goal), in.Needs.Check(), in.checkResume(), in.checkConnector()); err != nil {
 		return err
 	}
 	if _, err := in.ReadyFor(); err != nil {
@@ -74,6 +78,9 @@ func (in SpawnInput) Base() events.Alias { return events.Alias(or(in.Persona, De
 // ReadyFor is how long the spawn may take before its goal is uncertain.
 func (in SpawnInput) ReadyFor() (time.Duration, error) {
 	if in.Ready == "" {
+		if row, err := connector.Find(in.Connector); err == nil {
+			return row.Window, nil // what it declares
+		}
 		return DefaultReady, nil
 	}
 	return ParseDuration("ready", in.Ready, MinReady, MaxReady)
@@ -84,7 +91,7 @@ func (in SpawnInput) Plan() (events.Plan, error) {
 	p := events.Plan{
 		Provider: or(in.Provider, DefaultProvider), Image: events.Image{Kind: DefaultImageKind, Reference: DefaultImage},
 		Network: in.Network, Command: in.Command, Options: in.Options, Lifetime: DefaultLifetime,
-		Delegated: in.Delegated,
+		Delegated: in.Delegated, Connector: in.connector(),
 	}
 	if in.Image != nil {
 		p.Image = events.Image{Kind: in.Image.Kind, Reference: in.Image.Reference}

@@ -20,6 +20,8 @@ const (
 	MaxOptionName = 128
 	// MaxOptionBytes is how long all names and values of options are, in bytes.
 	MaxOptionBytes = 16 << 10
+	// MaxPrompt is the longest prompt of a spawn, in bytes.
+	MaxPrompt = 16 << 10
 	// MaxReason is the longest reason that a person gives, in bytes.
 	MaxReason = 512
 	// MaxNames is how many names `slots` is asked about at once.

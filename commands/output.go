@@ -8,6 +8,7 @@ import (
 	"berth/aggregates/goal"
 	"berth/events"
 	"berth/events/fault"
+	"berth/internal/connector"
 	"berth/projections"
 	"berth/terminal"
 )
@@ -24,9 +25,12 @@ type SpawnResult struct {
 	Environment events.EnvironmentID `json:"environment"`
 	State       events.GoalState     `json:"state"`
 	ReadyBy     string               `json:"readyBy"` // RFC 3339
-	InstanceID  events.InstanceID    `json:"instanceId"`
-	Sequence    uint64               `json:"sequence"` // to read from: minSequence
-	Fault       *fault.Error         `json:"fault,omitempty"`
+	// ReadinessDeadlineMs is the window from the acceptance to ReadyBy, which
+	// the spawn asked for or its connector declares (2.6).
+	ReadinessDeadlineMs int64             `json:"readinessDeadlineMs"`
+	InstanceID          events.InstanceID `json:"instanceId"`
+	Sequence            uint64            `json:"sequence"` // to read from: minSequence
+	Fault               *fault.Error      `json:"fault,omitempty"`
 }
 
 // Err is how the goal ended if it ended badly already, such as by losing the
@@ -216,6 +220,10 @@ type StatusResult struct {
 	Version    string             `json:"version"`
 	Durability string             `json:"durability,omitempty"`
 	Providers  []string           `json:"providers"`
+	Connectors []connector.Report `json:"connectors"`
+	// ClassSpawn says that the instance takes spawns that are sent to any; one
+	// without a usable connector takes only those that are sent to it.
+	ClassSpawn bool               `json:"classSpawn"`
 	StartedAt  string             `json:"startedAt"`
 	UptimeMs   int64              `json:"uptimeMs"`
 	AsOf       uint64             `json:"asOf"`

@@ -33,6 +33,8 @@ type Plan struct {
 	Delegated bool `json:"delegated,omitempty"`
 	// Resume is the transcript that the seat goes on from; null: none.
 	Resume *Resume `json:"resume,omitempty"`
+	// Connector is the declared harness; null: a plain command.
+	Connector *Connector `json:"connector,omitempty"`
 }
 
 // Resume names a transcript by the claim that was used up for it, and binds
@@ -122,6 +124,9 @@ type Facts struct {
 	ObservedAt time.Time  `json:"observedAt"`
 	// Custody is where the host keeps the process: pid, start time, boot id.
 	Custody *Custody `json:"custody,omitempty"`
+	// Ready is what the seat has shown of its readiness; null until it did, and
+	// for a plan that asks for no sign.
+	Ready *Readiness `json:"ready,omitempty"`
 	// Checkpoint and File are results of those verbs.
 	Checkpoint *Checkpoint `json:"checkpoint,omitempty"`
 	File       *File       `json:"file,omitempty"`

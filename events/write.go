@@ -208,6 +208,7 @@ func (w *writer) facts(f *Facts) {
 		w.number(`,"startTime":`, c.StartTime)
 		w.b = append(w.b, '}')
 	}
+	w.bad = w.bad || f.Ready != nil // once in a life, by the library
 	if c := f.Checkpoint; c != nil {
 		w.text(`,"checkpoint":{"id":`, c.ID)
 		w.text(`,"kind":`, c.Kind)

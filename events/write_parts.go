@@ -67,7 +67,7 @@ func (w *writer) plan(p *Plan) {
 	}
 	w.integer(`,"lifetime":`, int64(p.Lifetime))
 	w.list(`,"command":`, len(p.Command), p.Command == nil, func(i int) { w.text("", p.Command[i]) })
-	w.bad = w.bad || len(p.Options) > 0 || p.Resume != nil // in the library's order
+	w.bad = w.bad || len(p.Options) > 0 || p.Resume != nil || p.Connector != nil // in the library's order
 	if p.Delegated {
 		w.b = append(w.b, `,"delegated":true`...)
 	}

@@ -57,6 +57,11 @@ func (i Inspection) explainStatus(e *Explanation, now time.Time) {
 		e.why("it was asked to go as far as %s, and is there", i.Target)
 		e.next("`berth start %s` goes on", name)
 	case aggregates.StatusStarting:
+		if sign := i.Plan.Sign(); sign != nil && i.Ready == nil && i.Environment != nil && i.Environment.State == environment.Running {
+			e.why("its process runs, and it has not shown that it is ready: %s", sign)
+			e.next("`berth logs %s` shows what it says; `berth retire %s` ends it", name, name)
+			return
+		}
 		e.why("it is on its way to %s", i.Target)
 		e.next("`berth history %s` shows how far it is", name)
 	case aggregates.StatusRunning, aggregates.StatusPaused:

@@ -27,6 +27,7 @@ type Inspection struct {
 	Deadline    *int64                    `json:"deadline,omitempty"`
 	Custody     *events.Custody           `json:"custody,omitempty"`
 	ExitCode    *int                      `json:"exitCode,omitempty"`
+	Ready       *events.Readiness         `json:"ready,omitempty"`        // since when and by what, of a seat that was to show it
 	Machines    int                       `json:"machines,omitempty"`     // how many incarnations the provider showed
 	Restores    int                       `json:"restores,omitempty"`     // how many of them by a restore that was asked for
 	Drift       string                    `json:"networkDrift,omitempty"` // the network that was observed, where it is not the recorded one (R25)
@@ -72,7 +73,7 @@ func (v *Views) Inspect(o events.Owner, a events.Alias) (Inspection, bool) {
 	out := Inspection{
 		Alias: a, Owner: o, Live: s.Live(), Status: s.Status(), Slot: SlotOf(s), Head: headOf(s.Head),
 		Operation: operationOf(e), Operations: []OperationView{}, Queue: []OperationView{}, Checkpoints: e.Checkpoints,
-		Plan: e.Plan, Target: e.Target, Deadline: millis(e.Deadline), Custody: e.Custody, ExitCode: e.ExitCode,
+		Plan: e.Plan, Target: e.Target, Deadline: millis(e.Deadline), Custody: e.Custody, ExitCode: e.ExitCode, Ready: e.Ready,
 		Machines: e.Incarnations, Restores: e.Restores, Drift: e.Drift, Fault: e.Refusal, Lives: len(past), Boundary: s.Sequence, Consistency: "snapshot", AsOf: v.sequence,
 	}
 	if e.ID != "" {

@@ -243,6 +243,9 @@ func arguments(v events.Verb, a events.Arguments) string {
 
 func facts(f events.Facts) string {
 	s := string(f.State)
+	if f.Ready != nil {
+		s += ", ready: " + f.Ready.Evidence
+	}
 	if f.ExitCode != nil {
 		s += fmt.Sprintf(", exit code %d", *f.ExitCode)
 	}

@@ -55,6 +55,9 @@ func CheckFacts(op Operation, f events.Facts) error {
 	if f.Custody != nil {
 		fields = append(fields, field{"custody.bootId", f.Custody.BootID})
 	}
+	if f.Ready != nil {
+		fields = append(fields, field{"ready.evidence", f.Ready.Evidence})
+	}
 	if c := f.Checkpoint; c != nil {
 		fields = append(fields, field{"checkpoint.id", c.ID}, field{"checkpoint.sha256", c.SHA256})
 	}

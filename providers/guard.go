@@ -3,6 +3,7 @@ package providers
 import (
 	"context"
 	"io"
+	"slices"
 
 	"berth/events"
 	"berth/events/fault"
@@ -68,8 +69,21 @@ func (g guard) DescribeImage(ctx context.Context, image events.Image) (events.Im
 		func(d events.ImageDescription) error { return CheckImage(image, d) })
 }
 
+// Preflight has a line about the plan's connector, if it has one: what this
+// provider can't run of it refuses the life before anything is reserved.
 func (g guard) Preflight(ctx context.Context, plan events.Plan) (Preflight, error) {
-	return read(g, "preflight", func() (Preflight, error) { return g.raw.Preflight(ctx, plan) }, CheckPreflight)
+	return read(g, "preflight", func() (Preflight, error) {
+		p, err := g.raw.Preflight(ctx, plan)
+		if err != nil || plan.Connector == nil {
+			return p, err
+		}
+		c := events.Check{Name: "connector", OK: true, Detail: plan.Connector.Name}
+		if err := connectable(g.raw, plan); err != nil {
+			c.OK, c.Detail = false, fault.From(err).Message
+		}
+		p.Checks = append(slices.Clip(p.Checks), c)
+		return p, nil
+	}, CheckPreflight)
 }
 
 // Do is Call without a place for late answers.

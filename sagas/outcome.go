@@ -138,7 +138,7 @@ func Observed(s aggregates.Seat, f events.Facts) []events.Event {
 	}
 	after := e.Apply(events.Meta{}, events.EnvironmentObserved{Environment: e.ID, Facts: f})
 	same := after.Record == e.Record && after.Paused == e.Paused && after.Ref == e.Ref && after.Incarnation == e.Incarnation &&
-		after.Gone == e.Gone && after.Network == e.Network && after.Drift == e.Drift && sameTime(after.ExpiresAt, e.ExpiresAt)
+		after.Gone == e.Gone && after.Network == e.Network && after.Drift == e.Drift && sameTime(after.ExpiresAt, e.ExpiresAt) && (after.Ready == nil) == (e.Ready == nil)
 	if same {
 		return nil
 	}

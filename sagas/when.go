@@ -123,10 +123,11 @@ func failedOnce(e *environment.State) bool {
 }
 
 // exitedEarly: the seat is not active yet and its process ended badly (2.6).
-// One that ended well has run, and activates.
+// One that ended well has run, and activates, unless it was to show a sign.
 func exitedEarly(v *View) bool {
 	e := v.env()
-	return v.Seat.Slot.Phase == slot.Provisioning && e.Started && e.Record == environment.Stopped && (e.ExitCode == nil || *e.ExitCode != 0)
+	return v.Seat.Slot.Phase == slot.Provisioning && e.Started && e.Record == environment.Stopped &&
+		(e.ExitCode == nil || *e.ExitCode != 0 || e.AwaitsSign())
 }
 
 // sweepable, unpreserved: the run that a delegated intent's effect belongs to is
@@ -170,7 +171,7 @@ func unstarted(v *View) bool {
 
 func ready(v *View) bool {
 	e := v.env()
-	return e.Started && (e.Record == environment.Running || e.Record == environment.Stopped)
+	return e.Started && !e.AwaitsSign() && (e.Record == environment.Running || e.Record == environment.Stopped)
 }
 
 func delayed(v *View) bool { return !due(v) }
@@ -184,9 +185,11 @@ func living(f func(*View) bool) func(*View) bool {
 func changed(v *View) bool { return v.Try.Observe && due(v) }
 
 // settling: start is confirmed and the provider has not shown it running yet
-// (scenario 18).
+// (scenario 18), or the seat has not shown that it is ready (2.6).
 func settling(v *View) bool {
-	return v.env().Started && v.env().Record == environment.Creating && due(v)
+	e := v.env()
+	waits := e.Record == environment.Creating || e.Record == environment.Running && e.AwaitsSign() && v.Seat.Slot.Phase == slot.Provisioning
+	return e.Started && waits && due(v)
 }
 
 func next(verb events.Verb) func(*View) bool {

@@ -81,6 +81,7 @@ type State struct {
 	ExpiresAt   *time.Time // observed at the provider (R30)
 	StoppedAt   *time.Time
 	ExitCode    *int
+	Ready       *events.Readiness // as the seat last showed it; nil: it has not
 	Custody     *events.Custody
 	ObservedAt  time.Time
 	Refusal     *fault.Error // why the life ended before or during creation
@@ -101,6 +102,10 @@ const DetailThrottled = "berth.throttled"
 func throttled(e *fault.Error) bool {
 	return e != nil && slices.ContainsFunc(e.Details, func(d fault.Detail) bool { return d.Kind == DetailThrottled })
 }
+
+// AwaitsSign says that the plan's connector has to show that it is ready, and
+// has not yet.
+func (s *State) AwaitsSign() bool { return s.Ready == nil && s.Plan.Sign() != nil }
 
 // Reserved says that resources are held: from the claim until exit is proved
 // or the environment is written off.

@@ -213,6 +213,9 @@ func (s *State) observe(f *events.Facts) {
 	if f.Custody != nil {
 		s.Custody = f.Custody
 	}
+	if f.Ready != nil {
+		s.Ready = f.Ready
+	}
 	s.ObservedAt = f.ObservedAt
 	if reportsExpiry(f.State) {
 		s.ExpiresAt = f.ExpiresAt // R31, R68: null is "no deadline"

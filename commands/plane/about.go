@@ -25,6 +25,7 @@ func (p *Plane) status(ctx context.Context, _ *call, _ commands.Empty) (commands
 	}
 	out := commands.StatusResult{
 		InstanceID: p.Self.Instance, Epoch: p.Self.Epoch, Space: p.Space, Caller: p.Caller, Version: p.Version, Durability: p.Durability, Providers: p.Providers.Names(),
+		Connectors: p.Connectors.Reports(), ClassSpawn: p.classSpawn,
 		StartedAt: rfc3339(p.started), UptimeMs: p.Now().Sub(p.started).Milliseconds(), Tip: tip, Engine: p.Engine(), Requests: p.Requests(),
 	}
 	p.Views.Read(func(v *projections.Views) { out.AsOf, out.Counts = v.Sequence(), v.Counts() })

@@ -28,9 +28,10 @@ func (p *Plane) delegable(ctx context.Context, plan events.Plan) error {
 	return nil
 }
 
-// launched is the plan as it is frozen: the command of a delegated seat is its
-// bootstrap, with what it must expect (H9).
+// launched is the plan as it is frozen: a connector's own command line, and
+// around it, of a delegated seat, the bootstrap with what it must expect (H9).
 func (p *Plane) launched(a events.Allocation, plan events.Plan) events.Plan {
+	plan = p.connected(plan)
 	if plan.Delegated && p.Delegation != nil {
 		plan.Command = p.Delegation.Command(a.Owner, a.Actor, a.UID, plan.Command)
 	}

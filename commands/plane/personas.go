@@ -91,19 +91,20 @@ func personaRow(name events.Alias, p aggregates.Persona) commands.PersonaRow {
 	return commands.PersonaRow{Name: name, Model: p.Model, Bytes: len(p.Text), SHA256: hex.EncodeToString(sum[:]), DefinedAt: rfc3339(p.At)}
 }
 
-// defined refuses a spawn of a persona that is not in the catalog, before any
-// effect (2.6, step 1).
-func (p *Plane) defined(ctx context.Context, owner events.Owner, persona string) error {
+// defined is the text of a persona, if one was asked for. One that is not in
+// the catalog refuses the spawn before any effect (2.6, step 1).
+func (p *Plane) defined(ctx context.Context, owner events.Owner, persona string) (string, error) {
 	if persona == "" {
-		return nil
+		return "", nil
 	}
 	s, err := p.Shelf.Personas(ctx, owner)
 	if err != nil {
-		return err
+		return "", err
 	}
-	if _, err := s.Find(events.Alias(persona)); err != nil {
+	row, err := s.Find(events.Alias(persona))
+	if err != nil {
 		f := fault.From(err)
-		return fault.New(fault.FailedPrecondition, "%s", f.Message).WithOutcome(fault.NotExecuted).WithHint("%s", f.Hint)
+		return "", fault.New(fault.FailedPrecondition, "%s", f.Message).WithOutcome(fault.NotExecuted).WithHint("%s", f.Hint)
 	}
-	return nil
+	return row.Text, nil
 }

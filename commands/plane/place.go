@@ -25,7 +25,7 @@ func (p *Plane) holdHere(ctx context.Context, uid events.UID, plan events.Plan, 
 	if _, err := p.Providers.Get(plan.Provider); err != nil {
 		return err
 	}
-	if err := p.delegable(ctx, plan); err != nil {
+	if err := p.beginnable(ctx, plan); err != nil {
 		return err
 	}
 	least, err := needs.Free()

@@ -23,6 +23,8 @@ type Plane struct {
 	headroom headroom
 	goalLock keyed
 	names    names
+	// classSpawn: a connector was usable when the plane began.
+	classSpawn bool
 
 	ctx    context.Context // of work that outlives its request
 	cancel context.CancelFunc
@@ -57,7 +59,7 @@ func New(o Options) *Plane {
 	if o.Requests == nil {
 		o.Requests = func() map[string]uint64 { return map[string]uint64{} }
 	}
-	p := &Plane{Options: o, started: o.Now(), trying: map[events.Boundary]bool{}}
+	p := &Plane{Options: o, started: o.Now(), classSpawn: o.Connectors.Any(), trying: map[events.Boundary]bool{}}
 	p.headroom.init()
 	p.names.bare = map[events.Boundary]events.UID{}
 	p.ctx, p.cancel = context.WithCancel(context.Background())

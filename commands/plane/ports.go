@@ -12,6 +12,7 @@ import (
 	"berth/aggregates/numbering"
 	"berth/events"
 	"berth/events/eventlog"
+	"berth/internal/connector"
 	"berth/internal/handoff"
 	"berth/projections"
 	"berth/providers"
@@ -110,5 +111,7 @@ type Options struct {
 	Sign func(terminal.Offer) (terminal.Offer, error)
 	// Delegation is what hand-offs have in common; nil refuses delegated seats.
 	Delegation *handoff.Profile
+	// Connectors are those that this instance runs, and how.
+	Connectors connector.Available
 	Logger     *slog.Logger
 }

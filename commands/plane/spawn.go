@@ -10,6 +10,7 @@ import (
 	"berth/commands"
 	"berth/events"
 	"berth/events/fault"
+	"berth/internal/connector"
 	"berth/sagas"
 )
 
@@ -20,12 +21,22 @@ type spawnRequest struct {
 	Input  commands.SpawnInput `json:"input"`
 	Intent *intentUse          `json:"intent,omitempty"` // the launch of a delegated intent
 	Resume *events.Resume      `json:"resume,omitempty"` // the transcript that the claim was on
+	// PersonaText is the persona's text as it was at the acceptance: what is
+	// defined otherwise later changes no seat that was asked for before.
+	PersonaText string `json:"personaText,omitempty"`
 }
 
-// plan is what was asked for, with what the instance knew of it.
+// plan is what was asked for, with what the instance knew of it: a transcript,
+// and the persona's text for its connector.
 func (r spawnRequest) plan() (events.Plan, error) {
 	plan, err := r.Input.Plan()
 	plan.Resume = r.Resume
+	if err == nil && r.PersonaText != "" {
+		if plan.Connector == nil {
+			plan.Connector = &events.Connector{Name: connector.Exec}
+		}
+		plan.Connector.Persona = r.PersonaText
+	}
 	return plan, err
 }
 
@@ -74,16 +85,21 @@ func (p *Plane) begin(ctx context.Context, c *call, request spawnRequest) (comma
 // gets then.
 func (p *Plane) acceptSpawn(ctx context.Context, c *call, b events.Boundary, fp string, asked spawnRequest) (goal.State, uint64, error) {
 	in := asked.Input
-	plan, err := in.Plan()
-	if err != nil {
+	var err error
+	if asked.PersonaText, err = p.defined(ctx, c.owner(), in.Persona); err != nil {
 		return goal.State{}, 0, err
 	}
 	now := events.MillisUTC(p.Now())
-	resume, err := p.resumable(ctx, c, b, in, now)
+	if asked.Resume, err = p.resumable(ctx, c, b, in, now); err != nil {
+		return goal.State{}, 0, err
+	}
+	plan, err := asked.plan()
 	if err != nil {
 		return goal.State{}, 0, err
 	}
-	plan.Resume, asked.Resume = resume, resume
+	if err := p.commanded(plan); err != nil {
+		return goal.State{}, 0, err
+	}
 	request, err := json.Marshal(asked)
 	if err != nil {
 		return goal.State{}, 0, fault.New(fault.BadRequest, "the input can't be written as JSON")
@@ -95,9 +111,6 @@ func (p *Plane) acceptSpawn(ctx context.Context, c *call, b events.Boundary, fp 
 	if err := p.mayBegin(c.owner(), plan); err != nil {
 		return goal.State{}, 0, err
 	}
-	if err := p.defined(ctx, c.owner(), in.Persona); err != nil {
-		return goal.State{}, 0, err
-	}
 	a := p.allocation(c.owner(), events.Alias(in.Name))
 	if in.Name != "" { // one that was asked for by name must be free
 		if _, _, err := p.claimable(ctx, b, a, plan, asked, now, now.Add(ready)); err != nil {
@@ -106,7 +119,7 @@ func (p *Plane) acceptSpawn(ctx context.Context, c *call, b events.Boundary, fp 
 	}
 	here := p.holdHere(ctx, a.UID, plan, in.Needs)
 	if here != nil {
-		if c.Target != commands.Any || resume != nil {
+		if c.Target != commands.Any || asked.Resume != nil {
 			return goal.State{}, 0, here // this instance was asked for, or has the transcript, and no other
 		}
 		if err := p.offerable(here, plan, in.Needs); err != nil {
@@ -236,7 +249,7 @@ func (p *Plane) claim(ctx context.Context, b events.Boundary, g goal.State) (goa
 	if err != nil {
 		return p.endGoal(ctx, b, events.GoalFailed, fault.From(err))
 	}
-	if err := p.delegable(ctx, plan); err != nil {
+	if err := p.beginnable(ctx, plan); err != nil {
 		return p.endGoal(ctx, b, events.GoalFailed, fault.From(err))
 	}
 	if err := p.admit(ctx, a.UID, plan, events.HostCapacity{}); err != nil {
@@ -321,6 +334,6 @@ func spawnResult(id events.GoalID, g goal.State, sequence uint64) commands.Spawn
 	a := g.Allocated
 	return commands.SpawnResult{
 		Name: a.Name, Owner: a.Owner, Actor: a.Actor, UID: a.UID, GoalID: id, Fingerprint: g.Fingerprint, Environment: a.Environment,
-		State: g.State, ReadyBy: rfc3339(g.Ready), InstanceID: g.Holder, Sequence: sequence, Fault: g.Fault,
+		State: g.State, ReadyBy: rfc3339(g.Ready), ReadinessDeadlineMs: g.Ready.Sub(g.AcceptedAt).Milliseconds(), InstanceID: g.Holder, Sequence: sequence, Fault: g.Fault,
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -53,7 +54,10 @@ type Options struct {
 	// Inboxes are the prefixes that a reply subject may have. Empty: the
 	// default inbox of NATS clients. It must never cover a subject that means
 	// something: a client could make the manager publish there.
-	Inboxes  []string
+	Inboxes []string
+	// Alone are commands that only this instance's own address serves: what
+	// any instance may be asked goes to the others.
+	Alone    []string
 	Handlers int
 	Waiting  int
 	Logger   *slog.Logger
@@ -96,6 +100,9 @@ func Start(o Options) (*Service, error) {
 	s.patient, s.hurry = context.WithCancel(s.ctx)
 	for _, c := range commands.Table {
 		for _, target := range []string{commands.Any, string(o.Instance)} {
+			if target == commands.Any && slices.Contains(o.Alone, c.Name) {
+				continue
+			}
 			if err := s.serve(c, target); err != nil {
 				s.Stop()
 				return nil, fault.New(fault.Unavailable, "command %s can't be served: %s", c.Name, err)

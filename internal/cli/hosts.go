@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"berth/commands"
+	"berth/internal/connector"
 	"berth/projections"
 )
 
@@ -154,12 +155,28 @@ func (a *app) statusCommand() *cobra.Command {
 			}
 			return a.show(r, func(w io.Writer) {
 				facts(w, "instance", string(r.InstanceID), "epoch", strconv.FormatUint(r.Epoch, 10), "space", string(r.Space), "version", r.Version,
-					"durability", r.Durability, "providers", strings.Join(r.Providers, ", "), "started", r.StartedAt,
+					"durability", r.Durability, "providers", strings.Join(r.Providers, ", "), "connectors", connectors(r), "started", r.StartedAt,
 					"log", fmt.Sprintf("%d commits, %d events on %d boundaries", r.Counts.Commits, r.Counts.Events, r.Counts.Boundaries),
 					"as of", fmt.Sprintf("%d of %d", r.AsOf, r.Tip))
 			})
 		},
 	}
+}
+
+// connectors is what an instance says of its connectors, in a line.
+func connectors(r commands.StatusResult) string {
+	var words []string
+	for _, c := range r.Connectors {
+		word := c.Agent
+		if c.State != connector.StateAvailable {
+			word += " (unavailable: " + c.Reason + ")"
+		}
+		words = append(words, word)
+	}
+	if !r.ClassSpawn {
+		words = append(words, "none is usable: only a spawn --on this instance comes here")
+	}
+	return strings.Join(words, ", ")
 }
 
 func (a *app) describeCommand() *cobra.Command {

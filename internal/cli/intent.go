@@ -36,7 +36,7 @@ func (a *app) intentAdmit() *cobra.Command {
 		Use: "admit NAME INTENT --on INSTANCE [flags] [-- COMMAND...]", Short: short(commands.IntentAdmit.Contract), Args: intentAndCommand,
 		Example: "  berth intent admit demo launch-1 --on abcdefghijklmnopqrstuvwxyz --ttl 1h -- sh -c date\n  berth intent admit demo retire-1 --on abcdefghijklmnopqrstuvwxyz --retire",
 		RunE: func(c *cobra.Command, given []string) error {
-			if err := f.readPlan(); err != nil {
+			if err := f.readPlan(a); err != nil {
 				return err
 			}
 			in.Name, in.Intent, in.Instance, in.Kind = given[0], given[1], f.on, string(events.IntentLaunch)

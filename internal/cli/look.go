@@ -162,6 +162,12 @@ func sayInspection(w io.Writer, r commands.InspectResult, now time.Time) {
 	if r.ExitCode != nil {
 		kv = append(kv, "exit code", strconv.Itoa(*r.ExitCode))
 	}
+	switch sign := r.Plan.Sign(); {
+	case r.Ready != nil:
+		kv = append(kv, "ready", humanTime(r.Ready.Since, now)+", "+r.Ready.Evidence)
+	case sign != nil:
+		kv = append(kv, "ready when", sign.String())
+	}
 	if r.Drift != "" {
 		kv = append(kv, "network", "planned "+r.Environment.Network+", observed "+r.Drift)
 	}

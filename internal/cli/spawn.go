@@ -31,6 +31,9 @@ type spawnFlags struct {
 	needs   commands.NeedsInput
 	wait    waitFlags
 	dry     bool
+
+	ready      string // a sign, or as before a duration
+	promptFile string
 }
 
 func (a *app) spawnCommand() *cobra.Command {
@@ -44,7 +47,7 @@ number is issued once for ever. Give --goal to make it repeatable: the same id w
 same input is the same goal for ever.`,
 		Example: "  berth spawn demo --ttl 1h -- sh -c 'while :; do date; sleep 1; done'\n  berth spawn build --provider process --cpus 2 --memory 1GiB --wait -- make",
 		RunE: func(c *cobra.Command, in []string) error {
-			if err := f.read(c, in); err != nil {
+			if err := f.read(a, c, in); err != nil {
 				return err
 			}
 			return a.spawn(c, commands.Spawn, &f)
@@ -60,7 +63,7 @@ func (a *app) reserveCommand() *cobra.Command {
 		Use: "reserve [NAME] [flags] [-- COMMAND...]", Short: "Take a name and reserve at the provider, and go no further", Args: nameAndCommand,
 		Example: "  berth reserve demo --ttl 1h -- sh -c date\n  berth provision demo\n  berth start demo",
 		RunE: func(c *cobra.Command, in []string) error {
-			if err := f.read(c, in); err != nil {
+			if err := f.read(a, c, in); err != nil {
 				return err
 			}
 			return a.spawn(c, commands.Reserve, &f)
@@ -91,7 +94,11 @@ func (f *spawnFlags) planFlags(c *cobra.Command) {
 	fl.StringVar(&f.in.Disk, "disk", "", "disk, such as 10GiB; not limited if absent")
 	fl.StringVar(&f.network, "network", "", "network of the provider, such as none; its default if absent")
 	fl.StringVar(&f.in.TTL, "ttl", "", "lifetime from acceptance, such as 1h; none for no end (default 1h)")
-	fl.StringVar(&f.in.Ready, "ready", "", "readiness deadline (default 2m)")
+	fl.StringVar(&f.in.Connector, "connector", "", "what runs in the seat: exec or shell (default exec: the command as it is)")
+	fl.StringVar(&f.ready, "ready", "", "how the seat shows that it is ready: started, fd, pattern:REGEX or port:N (default the connector's own way); a duration is read as --ready-within")
+	fl.StringVar(&f.in.Ready, "ready-within", "", "readiness deadline (default what the connector declares; 2m without one)")
+	fl.StringVar(&f.in.Prompt, "prompt", "", "what the connector is asked first; public text, never a secret")
+	fl.StringVar(&f.promptFile, "prompt-file", "", "where the prompt is; - reads standard input")
 	fl.StringArrayVar(&f.options, "option", nil, "NAME=VALUE for the provider, never a secret; may be repeated")
 	fl.StringVar(&f.on, "on", "", "id of the instance that must run it; any that fits if absent")
 	fl.StringVar(&f.needs.Arch, "arch", "", "architecture that the provider's host must have, such as amd64")
@@ -105,7 +112,7 @@ func (f *spawnFlags) planFlags(c *cobra.Command) {
 
 // read turns flags and arguments into the input, and refuses what can't be
 // meant before anything is asked.
-func (f *spawnFlags) read(c *cobra.Command, in []string) error {
+func (f *spawnFlags) read(a *app, c *cobra.Command, in []string) error {
 	f.in.Command = in
 	if len(in) > 0 && c.ArgsLenAtDash() != 0 {
 		f.in.Name, f.in.Command = in[0], in[1:]
@@ -113,14 +120,14 @@ func (f *spawnFlags) read(c *cobra.Command, in []string) error {
 			return usage("%s: NAME is empty", c.CommandPath()).WithHint("leave it out for a name with the next number")
 		}
 	}
-	if err := f.readPlan(); err != nil {
+	if err := f.readPlan(a); err != nil {
 		return err
 	}
 	return f.in.Check()
 }
 
 // readPlan turns the flags of planFlags into the input.
-func (f *spawnFlags) readPlan() error {
+func (f *spawnFlags) readPlan(a *app) error {
 	if f.image != "" {
 		kind, ref, ok := strings.Cut(f.image, ":")
 		if !ok {
@@ -131,7 +138,10 @@ func (f *spawnFlags) readPlan() error {
 	if f.network != "" {
 		f.in.Network = &f.network
 	}
-	var err error
+	err := f.readConnector(a)
+	if err != nil {
+		return err
+	}
 	if f.in.Options, err = pairs("--option", f.options); err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"berth/commands"
 	"berth/events"
 	"berth/events/fault"
+	"berth/internal/connector"
 	"berth/providers/docker"
 )
 
@@ -21,7 +22,7 @@ const maxLogBytes = int64(1) << 50
 
 type upFlags struct {
 	listen, http, durability, nats, drill, docker, fly, delegation, accept, maxBytes, level string
-	hosted, bearers, labels                                                                 []string
+	hosted, bearers, labels, connectors                                                     []string
 	initSpace                                                                               bool
 	maxSeats                                                                                int
 }
@@ -54,6 +55,7 @@ a second signal ends it at once. Started again, it takes up what it finds.`,
 	fl.StringVar(&f.fly, "fly", "", "also register a Fly app: app=NAME,token-file=PATH and optionally region, slots, cpus, memory-mib")
 	fl.StringArrayVar(&f.hosted, "hosted", nil, "also register a provider on another machine: name=https://HOST:PORT,ca=FILE,cert=FILE,key=FILE or ...,bearer=FILE; may be repeated")
 	fl.StringArrayVar(&f.bearers, "bearer-source", nil, "where the seats of a provider fetch bearers: PROVIDER=socket:/PATH or PROVIDER=https://HOST[:PORT][/PATH]; may be repeated")
+	fl.StringSliceVar(&f.connectors, "connectors", nil, "the connectors that this instance offers, such as exec,shell (default all: "+strings.Join(connector.Names(), ",")+")")
 	fl.StringArrayVar(&f.labels, "host-label", nil, "NAME=VALUE that a spawn may ask for with --needs-label; may be repeated")
 	fl.StringVar(&f.maxBytes, "max-bytes", "", "the most that the log takes on disk, such as 10GiB; a full log has room again after a start with more")
 	fl.IntVar(&f.maxSeats, "max-seats", 0, "the most names that this instance holds at a time; no limit of its own if absent")
@@ -75,6 +77,7 @@ func (a *app) upOptions(f upFlags) (berth.Options, error) {
 	if o.Labels, err = pairs("--host-label", f.labels); err != nil {
 		return o, err
 	}
+	o.Connectors = f.connectors
 	if a.space != "" {
 		if o.Space, err = events.ParseSpace(a.space); err != nil {
 			return o, err

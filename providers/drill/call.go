@@ -25,16 +25,23 @@ type Call struct {
 	Ref         string               `json:"ref,omitempty"`
 	Writer      events.Writer        `json:"writer,omitzero"`
 	Expires     *time.Time           `json:"expires,omitempty"`
+	Sign        *events.ReadySign    `json:"sign,omitempty"`   // start: what the seat shows when it is ready
 	Plan        *events.Plan         `json:"plan,omitempty"`   // preflight
 	Image       *events.Image        `json:"image,omitempty"`  // describe-image
 	File        string               `json:"file,omitempty"`   // read-file
 	Offset      int64                `json:"offset,omitempty"` // read-file, logs
+
+	unready *time.Duration // by the rule that fired on a start; zero: never
 }
 
 // CallOf is the call that a mutation makes.
 func CallOf(op providers.Operation) Call {
-	return Call{Verb: Verb(op.Verb), Operation: op.ID, Environment: op.Environment, Alias: op.Alias, Arguments: op.Arguments,
+	c := Call{Verb: Verb(op.Verb), Operation: op.ID, Environment: op.Environment, Alias: op.Alias, Arguments: op.Arguments,
 		Network: op.Plan.Network, Ref: op.Ref, Writer: op.Writer, Expires: op.Expires}
+	if op.Verb == events.VerbStart {
+		c.Sign = op.Plan.Sign()
+	}
+	return c
 }
 
 // ReconcileCall and ExcludeCall ask about op.

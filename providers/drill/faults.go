@@ -64,6 +64,9 @@ const (
 	// Stuck accepts and does not finish (or only delayMs later); the
 	// environment stays in its intermediate state.
 	Stuck Fault = "stuck"
+	// Unready has a seat that is to show a sign show it only delayMs after its
+	// start, or never (delayMs absent). The start itself is answered.
+	Unready Fault = "unready"
 	// Vanish loses the environment just before the call is handled, or just
 	// after a reserve.
 	Vanish Fault = "vanish"
@@ -91,7 +94,7 @@ const (
 )
 
 // Faults lists every fault.
-var Faults = []Fault{AcceptThenDrop, AcceptThenLateAnswer, ErrorAfterAccept, NeverAnswer, Refuse, Throttle, Stuck, Vanish,
+var Faults = []Fault{AcceptThenDrop, AcceptThenLateAnswer, ErrorAfterAccept, NeverAnswer, Refuse, Throttle, Stuck, Unready, Vanish,
 	SwapIncarnation, ListEmpty, ListStale, ListDuplicate, SlowStream, TruncateStream, GrowStream, CorruptStream, ClockOffset}
 
 // kind is what a rule with a fault may say.
@@ -119,6 +122,7 @@ var faults = map[Fault]kind{
 	Refuse:               {code: fault.FailedPrecondition, noDelay: true},
 	Throttle:             {code: fault.ResourceExhausted},
 	Stuck:                {verbs: mutations},
+	Unready:              {verbs: []Verb{Verb(events.VerbStart)}},
 	Vanish:               {verbs: ofOne, noDelay: true},
 	SwapIncarnation:      {verbs: ofOne, noDelay: true},
 	ListEmpty:            {verbs: []Verb{List}, noDelay: true},

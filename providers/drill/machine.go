@@ -136,7 +136,11 @@ func (m *Machine) Advance(now time.Time) {
 		if e == nil {
 			continue
 		}
-		if d.op != "" {
+		switch {
+		case d.ready:
+			m.ripen(e, d.at)
+			continue
+		case d.op != "":
 			if o := e.op(d.op); o != nil && o.Phase == pending {
 				m.land(e, o, d.at)
 				m.changed = append(m.changed, e.ID)
@@ -174,11 +178,12 @@ func (m *Machine) TakeChanged() []events.EnvironmentID {
 }
 
 // due is one moment at which something happens by itself: an operation lands,
-// or (op empty) an environment may have expired.
+// or (op empty) a seat shows its sign or an environment may have expired.
 type due struct {
-	at  time.Time
-	env events.EnvironmentID
-	op  events.OperationID
+	at    time.Time
+	env   events.EnvironmentID
+	op    events.OperationID
+	ready bool
 }
 
 type dueHeap []due
@@ -192,7 +197,10 @@ func (h dueHeap) Less(i, j int) bool {
 	if a.env != b.env {
 		return a.env < b.env
 	}
-	return a.op < b.op
+	if a.op != b.op {
+		return a.op < b.op
+	}
+	return !a.ready && b.ready
 }
 func (h dueHeap) Swap(i, j int) { h[i], h[j] = h[j], h[i] }
 func (h *dueHeap) Push(x any)   { *h = append(*h, x.(due)) }
@@ -216,6 +224,9 @@ func (m *Machine) rebuild() {
 		}
 		if e.held() && e.State != events.StateStopped && e.Expires != nil {
 			m.due = append(m.due, due{at: *e.Expires, env: e.ID})
+		}
+		if e.ReadyDue != nil && e.held() && e.State != events.StateStopped {
+			m.due = append(m.due, due{at: *e.ReadyDue, env: e.ID, ready: true})
 		}
 		for _, o := range e.Ops {
 			if o.Phase == pending && o.Lands != nil {

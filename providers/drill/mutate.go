@@ -82,6 +82,8 @@ func (m *Machine) accept(t time.Time, e *env, c Call, r Rule) *op {
 	e.take(c.Writer)
 	delay := time.Duration(r.DelayMs) * time.Millisecond
 	switch r.Fault {
+	case Unready:
+		c.unready = &delay
 	case AcceptThenDrop, AcceptThenLateAnswer, ErrorAfterAccept, NeverAnswer, Stuck:
 		if delay > 0 || r.Fault == Stuck {
 			m.postpone(t, e, o, delay)

@@ -72,6 +72,9 @@ type env struct {
 	Expires     *time.Time                   `json:"expires,omitempty"`
 	StoppedAt   *time.Time                   `json:"stoppedAt,omitempty"`
 	ExitCode    *int                         `json:"exitCode,omitempty"`
+	Sign        events.SignKind              `json:"sign,omitempty"` // that the seat shows when it is ready
+	Ready       *events.Readiness            `json:"ready,omitempty"`
+	ReadyDue    *time.Time                   `json:"readyDue,omitempty"` // when it will show it
 	Holder      events.InstanceID            `json:"holder,omitempty"`
 	Epochs      map[events.InstanceID]uint64 `json:"epochs,omitempty"`
 	Ops         []*op                        `json:"ops,omitempty"`
@@ -109,6 +112,7 @@ func (e *env) facts(t time.Time) events.Facts {
 	f.ExpiresAt = copyOf(e.Expires)
 	f.StoppedAt = copyOf(e.StoppedAt)
 	f.ExitCode = copyOf(e.ExitCode)
+	f.Ready = copyOf(e.Ready)
 	return f
 }
 

@@ -143,6 +143,7 @@ func (m *Machine) effect(t time.Time, e *env, c Call) events.Facts {
 	case events.VerbStart:
 		e.State, e.StoppedAt, e.ExitCode = events.StateRunning, nil, nil
 		m.bound(e, c)
+		m.begin(t, e, c)
 	case events.VerbPause:
 		e.State = events.StatePaused
 	case events.VerbResume:

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"berth/events"
 	"berth/events/fault"
 	"berth/internal/handoff"
 	"berth/providers"
@@ -70,7 +71,7 @@ func (d *Driver) startOf(ctx context.Context, c *seat.Call) (any, error) {
 	s := seatdir.Start{Operation: c.Op.ID, Fingerprint: seatdir.Fingerprint(c.Op), IDBase: c.J.IDBase}
 	s.Seat = seatdir.Seat{
 		Isolated: ch.isolated, Network: ch.network, Hostname: cmp.Or(string(c.J.Alias), "seat"), Command: p.Command, Material: len(entries) > 0,
-		Hide: append([]string{d.Dir}, d.hide...),
+		Hide: append([]string{d.Dir}, d.hide...), Ready: p.Sign(),
 		Env: map[string]string{
 			"PATH": defaultPath, "HOME": stage.Home, "TERM": "xterm-256color",
 			"BERTH_ENVIRONMENT": string(c.Op.Environment), "BERTH_SEAT": string(c.J.Alias),
@@ -118,3 +119,6 @@ func (d *Driver) TakesHandoff(context.Context) error { return nil }
 
 // TakesTranscript implements providers.TranscriptTaker.
 func (d *Driver) TakesTranscript() int64 { return providers.MaxTranscript }
+
+// TakesConnector implements providers.Connector: a custodian sees every sign.
+func (d *Driver) TakesConnector(events.Connector) error { return nil }

@@ -77,6 +77,7 @@ type Base struct {
 	Host    string // this host's name
 	kind    Kind
 	watches *watches
+	asking  *asking
 }
 
 // New makes the base over a directory. It starts nothing and looks at no
@@ -110,14 +111,17 @@ func New(cfg Config, kind Kind) (*Base, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Base{Config: cfg, Host: host, kind: kind, watches: w}, nil
+	return &Base{Config: cfg, Host: host, kind: kind, watches: w, asking: newAsking()}, nil
 }
 
 // Name is the name under which the driver registers.
 func (d *Base) Name() string { return d.kind.Name }
 
 // Close releases what the driver holds. Holders and seats go on.
-func (d *Base) Close() error { return d.watches.close() }
+func (d *Base) Close() error {
+	d.asking.stop()
+	return d.watches.close()
+}
 
 // List names the environments of the directory (R92: evidence for a person).
 func (d *Base) List(ctx context.Context) ([]providers.Listed, error) {

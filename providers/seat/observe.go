@@ -102,7 +102,10 @@ func (d *Base) observe(ctx context.Context, dir seatdir.Dir, j *seatdir.Journal,
 		f.State = events.StateCreating
 		return f, nil
 	}
-	return d.observeSeat(ctx, dir, f, locked, ask)
+	if f, err = d.observeSeat(ctx, dir, f, locked, ask); err == nil && f.Custody != nil && f.Ready == nil && j.Plan.Sign() != nil {
+		d.awaitSign(dir, *f.Custody)
+	}
+	return f, err
 }
 
 // networkOf is the network that was resolved at the reservation. A journal of
@@ -119,6 +122,12 @@ func exitFacts(dir seatdir.Dir, f *events.Facts) (bool, error) {
 		return false, nil
 	}
 	if err != nil {
+		return false, err
+	}
+	var r events.Readiness
+	if err := dir.ReadJSON(seatdir.FileReady, &r); err == nil {
+		f.Ready = &r // it was, before it ended
+	} else if !errors.Is(err, os.ErrNotExist) {
 		return false, err
 	}
 	f.State, f.ExitCode, f.StoppedAt = events.StateStopped, x.Code, &x.At
@@ -170,7 +179,7 @@ func (d *Base) observeSeat(ctx context.Context, dir seatdir.Dir, f events.Facts,
 		}
 		return f, kept.Seen(d.kind.Holder, dir.ID, err)
 	}
-	f.State = stateOf(resp)
+	f.State, f.Ready = stateOf(resp), resp.Ready
 	if seen := d.kind.Sees(id); seen != "" {
 		f.Network = seen // also when it is not the recorded one (R25)
 	}

@@ -77,6 +77,9 @@ func (c *Call) hold(ctx context.Context, release func(), s any) providers.Outcom
 	if err := c.d.watches.add(c.Op.Environment, *rep.Facts.Custody); err != nil && !errors.Is(err, identity.ErrGone) {
 		return unknown(err)
 	}
+	if c.J.Plan.Sign() != nil {
+		c.d.awaitSign(c.Dir, *rep.Facts.Custody)
+	}
 	return providers.DoneWith(*rep.Facts)
 }
 
@@ -121,3 +124,7 @@ func (d *Base) Spawn(ctx context.Context, dir seatdir.Dir) (custodian.Report, er
 	}
 	return rep, json.Unmarshal(line, &rep)
 }
+
+// NeedsCommand implements providers.Commander: nothing here has a command of
+// its own, not even an image.
+func (d *Base) NeedsCommand() bool { return true }

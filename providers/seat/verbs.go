@@ -5,6 +5,7 @@ package seat
 import (
 	"context"
 	"errors"
+	"maps"
 	"os"
 	"regexp"
 
@@ -69,13 +70,14 @@ func checkMaterial(m providers.Material) error {
 // stageMaterial puts secrets where only the seat reads them, before it starts
 // (R54-R56). They are in no journal, environment or argument list.
 func (c *Call) stageMaterial() error {
-	if len(c.Op.Material) == 0 {
+	files := c.pieces()
+	if len(files) == 0 {
 		return nil
 	}
 	if err := c.MakeDir(seatdir.DirMaterial, 0o700); err != nil {
 		return err
 	}
-	for name, b := range c.Op.Material {
+	for name, b := range files {
 		p := c.Dir.File(seatdir.DirMaterial, name)
 		if err := os.WriteFile(p, b, 0o600); err != nil {
 			return err
@@ -87,6 +89,22 @@ func (c *Call) stageMaterial() error {
 		}
 	}
 	return nil
+}
+
+// pieces is the material, and beside it what the plan's connector is given.
+func (c *Call) pieces() map[string][]byte {
+	files := maps.Clone(map[string][]byte(c.Op.Material))
+	if k := c.Op.Plan.Connector; k != nil {
+		if files == nil {
+			files = map[string][]byte{}
+		}
+		for name, text := range map[string]string{providers.FilePrompt: k.Prompt, providers.FilePersona: k.Persona} {
+			if text != "" {
+				files[name] = []byte(text)
+			}
+		}
+	}
+	return files
 }
 
 // MakeDir makes a directory of the environment, unless it is there, and gives

@@ -264,3 +264,6 @@ func (p *Provider) Watch(ctx context.Context, fn func(events.EnvironmentID)) err
 		}
 	}
 }
+
+// TakesConnector implements providers.Connector, as the drill driver does.
+func (p *Provider) TakesConnector(events.Connector) error { return nil }

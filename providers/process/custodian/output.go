@@ -47,8 +47,17 @@ type output struct {
 	screen tracker
 	pacer  pacer
 	moment time.Duration // that a view gathers for
+	sought *matcher      // nil when there is nothing to look for any more
+	found  func()        // called once, with mu held
 
 	followers int
+}
+
+// watch has f called once the pattern is in the output.
+func (o *output) watch(m *matcher, f func()) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.sought, o.found = m, f
 }
 
 func newOutput(d seatdir.Dir) (*output, error) {
@@ -82,6 +91,10 @@ func (o *output) Write(p []byte) (int, error) {
 		o.ring = append(o.ring[:0], o.ring[over:]...)
 	}
 	o.keep(p)
+	if o.sought != nil && o.sought.matches(p) {
+		o.sought = nil
+		o.found()
+	}
 	o.total += int64(len(p))
 	if o.total >= o.want {
 		o.wake()

@@ -31,7 +31,8 @@ const (
 	AskInput    = "input"
 	AskResize   = "resize"
 	AskAttach   = "attach"
-	AskView     = "view" // the answer is followed by parts (providers.ReadPart)
+	AskView     = "view"  // the answer is followed by parts (providers.ReadPart)
+	AskReady    = "ready" // answered when the seat is ready or has ended
 )
 
 // MaxRequest bounds one request in bytes; MaxInput bounds Data.
@@ -61,6 +62,8 @@ type Response struct {
 	// Delivered is how many bytes of an input the terminal took, also with a
 	// fault.
 	Delivered int `json:"delivered,omitempty"`
+	// Ready is what the seat has shown of its readiness.
+	Ready *events.Readiness `json:"ready,omitempty"`
 }
 
 // Dial connects to the custodian of a seat and proves that the peer is the

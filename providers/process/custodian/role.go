@@ -44,6 +44,7 @@ type custodian struct {
 	ident  seatdir.Ident
 	master *os.File
 	out    *output
+	sign   *signal
 	drain  chan struct{} // closed when the terminal gave its last byte
 	ln     net.Listener
 	life   func() // kept so that the lock is not released by the collector
@@ -212,9 +213,12 @@ func (c *custodian) launch(j *seatdir.Journal) (_ *events.Facts, err error) {
 			_ = c.ln.Close()
 		}
 	}()
-	if err := os.Remove(c.dir.File(seatdir.FileExit)); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, err
+	for _, old := range []string{seatdir.FileExit, seatdir.FileReady} {
+		if err := os.Remove(c.dir.File(old)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return nil, err
+		}
 	}
+	c.sign = newSignal(c)
 	if err := c.startSeat(); err != nil {
 		return nil, err
 	}

@@ -67,7 +67,7 @@ func (c *custodian) startSeat() (err error) {
 			return err
 		}
 	}
-	pid, err := c.stage(slave)
+	pid, said, err := c.stage(slave)
 	if err != nil {
 		return err
 	}
@@ -75,7 +75,11 @@ func (c *custodian) startSeat() (err error) {
 		c.abandon()
 		return err
 	}
+	c.sign.listen(said)
 	c.master, c.out.nudge = master, c.nudge
+	if m := c.sign.matcher(); m != nil {
+		c.out.watch(m, func() { c.sign.give("its output matched the pattern") })
+	}
 	go func() {
 		defer close(c.drain)
 		drain(c.out, master)
@@ -84,8 +88,27 @@ func (c *custodian) startSeat() (err error) {
 }
 
 // stage starts the stage, puts it into its control group, gives it its
-// orders, and returns its pid when the command runs.
-func (c *custodian) stage(slave *os.File) (int, error) {
+// orders, and returns its pid when the command runs, and the descriptor on
+// which the seat says that it is ready, if that is its sign.
+func (c *custodian) stage(slave *os.File) (pid int, said *os.File, err error) {
+	if r := c.start.Seat.Ready; r == nil || r.Kind != events.SignFD {
+		pid, err = c.runStage(slave, nil)
+		return pid, nil, err
+	}
+	said, says, err := os.Pipe()
+	if err != nil {
+		return 0, nil, err
+	}
+	defer says.Close()
+	if pid, err = c.runStage(slave, says); err != nil {
+		_ = said.Close()
+		return 0, nil, err
+	}
+	return pid, said, nil
+}
+
+// runStage is stage with the seat's end of that descriptor, or nil.
+func (c *custodian) runStage(slave, says *os.File) (int, error) {
 	orders, err := json.Marshal(c.start.Seat)
 	if err != nil {
 		return 0, err
@@ -107,6 +130,9 @@ func (c *custodian) stage(slave *os.File) (int, error) {
 	cmd.Env = []string{}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = slave, slave, slave
 	cmd.ExtraFiles = []*os.File{or, sw}
+	if says != nil {
+		cmd.ExtraFiles = append(cmd.ExtraFiles, says)
+	}
 	cmd.SysProcAttr = stage.Attributes(c.start.Seat, c.start.IDBase)
 	if err := cmd.Start(); err != nil {
 		return 0, fault.New(fault.FailedPrecondition, "namespaces: %s", err).WithHint("berth doctor shows what this host offers")
@@ -170,9 +196,12 @@ func (c *custodian) keep() {
 	c.mu.Unlock()
 	c.killTree()
 	c.reap()
-	select {
-	case <-c.drain:
-	case <-time.After(endPatience):
+	patience := time.After(endPatience)
+	for _, last := range []chan struct{}{c.drain, c.sign.heard} { // what it said before its end counts
+		select {
+		case <-last:
+		case <-patience:
+		}
 	}
 	c.out.close()
 	proof := seatdir.Exit{Seat: c.ident.Seat, Why: why, Code: &code, At: events.MillisUTC(time.Now())}

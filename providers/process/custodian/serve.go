@@ -93,6 +93,7 @@ func (c *custodian) answer(conn *net.UnixConn) {
 	}
 	resp.Frozen = c.frozen && c.holds == 0 // a capture is not a pause
 	c.mu.Unlock()
+	resp.Ready = c.sign.now()
 	b, err := json.Marshal(resp)
 	if err == nil {
 		_, err = conn.Write(append(b, '\n'))
@@ -128,6 +129,12 @@ func (c *custodian) do(r Request, resp *Response) error {
 		select {
 		case c.wake <- struct{}{}:
 		default:
+		}
+		return nil
+	case AskReady:
+		select {
+		case <-c.sign.given:
+		case <-c.done:
 		}
 		return nil
 	case AskInput:

@@ -27,6 +27,7 @@ const (
 	FileIdent    = "ident.json"    // who the custodian and the seat are
 	FileDeadline = "deadline.json" // the absolute end, read by the custodian
 	FileExit     = "exit.json"     // the exit proof
+	FileReady    = "ready.json"    // the sign by which the seat showed that it is ready
 	FileSocket   = "c.sock"        // the custodian's control socket
 	FileStderr   = "custodian.log"
 	DirOutput    = "output"

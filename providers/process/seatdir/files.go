@@ -36,6 +36,7 @@ type Seat struct {
 	Socket   string            `json:"socket,omitempty"`  // of the host, that the seat sees at the same path; empty: none
 	Door     string            `json:"door,omitempty"`    // where its manager answers it, relative to its directory; empty: nowhere
 	Handoff  bool              `json:"handoff,omitempty"` // the seat removes what it takes from its material (H8)
+	Ready    *events.ReadySign `json:"ready,omitempty"`   // what it shows when it is ready; null: nothing is looked for
 }
 
 // Ident says who holds the seat, and who the seat is.

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"berth/events"
 	"berth/providers/process/seatdir"
 )
 
@@ -26,6 +27,7 @@ const Role = "__seat"
 const (
 	OrdersFD = 3 // seatdir.Seat as JSON; its end is the signal to go on
 	StatusFD = 4 // closed by a successful exec; else one line saying what failed
+	saysFD   = 5 // where the seat says that it is ready, if that is its sign
 )
 
 // maxOrders bounds the orders in bytes.
@@ -112,6 +114,13 @@ func run() error {
 	}
 	if len(s.Command) == 0 {
 		return nil
+	}
+	if s.Ready != nil && s.Ready.Kind == events.SignFD {
+		// The descriptor of the orders is free by now.
+		if err := unix.Dup3(saysFD, events.ReadyFD, 0); err != nil {
+			return fmt.Errorf("giving the seat its descriptor: %w", err)
+		}
+		unix.CloseOnExec(saysFD)
 	}
 	path, err := LookPath(s.Command[0], s.Env["PATH"])
 	if err != nil {
