@@ -60,8 +60,8 @@ func (p *Plane) commanded(plan events.Plan) error {
 	if err != nil {
 		return nil // another instance may have it, and know
 	}
-	if len(p.connected(plan).Command) > 0 || !providers.NeedsCommand(e.Driver) {
-		return nil
+	if len(p.connected(plan).Command) > 0 || !providers.NeedsCommand(e.Driver) || plan.Options[providers.OptionFrom] != "" {
+		return nil // what begins from a checkpoint is refused for that first
 	}
 	return fault.New(fault.BadRequest, "there is nothing to run: provider %s needs a command", plan.Provider).WithOutcome(fault.NotExecuted).
 		WithHint("give one after --, or --connector %s for a shell", connector.Shell)
