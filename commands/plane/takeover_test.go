@@ -58,7 +58,10 @@ func over(seat string, confirmed bool) commands.TakeOverInput {
 	return commands.TakeOverInput{Instance: string(commandstest.Instance), Seat: seat, Confirmed: confirmed}
 }
 
+// holder is who holds a name by all that is in the log.
 func holder(w *commandstest.World, name events.Alias) (id events.InstanceID) {
+	tip := w.Tip()
+	w.Until("the log is folded", func(v *projections.Views) bool { return v.Sequence() >= tip })
 	w.Views.Read(func(v *projections.Views) {
 		s, _ := v.Seat(commandstest.Caller.Owner, name)
 		id = s.Slot.Holder
