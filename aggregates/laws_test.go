@@ -281,6 +281,19 @@ func TestQuarantine(t *testing.T) {
 	})
 }
 
+// The same for the first record after it, whatever chance chooses above.
+func TestAQuarantinedSeatIsNotClaimed(t *testing.T) {
+	q := aggregates.NewSeat(boundary).Apply(events.Record{Sequence: 1, Boundary: boundary, Broken: fault.New(fault.Internal, "damaged")})
+	claim := events.SlotClaimed{UID: "abcdefghijklmnopqrstuvwxyz", Environment: "01890a5d-ac96-774b-bcce-b302099a8057", Holder: "aaaaaaaaaaaaaaaaaaaaaaaaaa"}
+	r := events.Record{Sequence: 2, Boundary: boundary, Events: []events.Event{claim}}
+	if after := q.Apply(r); after.Slot.Held() || after.Sequence != 2 {
+		t.Fatalf("a quarantined seat folded on to %s at %d", after.Slot.Phase, after.Sequence)
+	}
+	if !aggregates.NewSeat(boundary).Apply(r).Slot.Held() {
+		t.Fatal("the record claims nothing, and the test shows nothing")
+	}
+}
+
 func TestRestoreRefusesOthers(t *testing.T) {
 	for in, code := range map[string]fault.Code{
 		`{"format":1,"seat":{}}`: fault.UnsupportedVersion, `{}`: fault.UnsupportedVersion, `x`: fault.BadRequest,
