@@ -56,6 +56,8 @@ type Config struct {
 	Bound  func(provider string) bool
 	Shared *drill.Driver // another world's provider, which this one reaches too
 	Idle   bool          // without an engine: what is accepted stays where it is
+	// Now is the plane's clock; nil: the time of now. It is asked from several goroutines.
+	Now func() time.Time
 }
 
 // World is everything that a plane works with.
@@ -96,9 +98,13 @@ func New(t T, c Config) *World {
 	if self.Instance == "" {
 		self.Instance = Instance
 	}
+	now := c.Now
+	if now == nil {
+		now = time.Now
+	}
 	exports, transcripts := filepath.Join(w.Dir, "exports"), filepath.Join(w.Dir, "transcripts")
 	w.Plane = plane.New(plane.Options{
-		Space: Space, Self: self, Log: w.Log, Shelf: w.Shelf, Views: w.Views, Providers: registry, IDs: w.IDs, Now: time.Now,
+		Space: Space, Self: self, Log: w.Log, Shelf: w.Shelf, Views: w.Views, Providers: registry, IDs: w.IDs, Now: now,
 		ExportsDir: exports, TranscriptsDir: transcripts, Version: "1.0.0", MaxSeats: c.MaxSeats, Caller: Caller, Silent: c.Silent, Bound: c.Bound, Lease: time.Millisecond,
 	})
 	w.Engine = sagas.NewEngine(sagas.Options{

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -171,9 +172,9 @@ func TestOneSpawnHasTheClaim(t *testing.T) {
 // A transcript stays while its seat lives, and goes after it; an unused claim
 // expires, and a file that no claim was made on goes, too.
 func TestTranscriptsGoInTime(t *testing.T) {
-	w, b := receiving(t, commandstest.Config{})
-	now := time.Now()
-	w.Plane.Now = func() time.Time { return now }
+	begun := time.Now()
+	var passed atomic.Int64 // by the plane's clock; its offers ask it, too
+	w, b := receiving(t, commandstest.Config{Now: func() time.Time { return begun.Add(time.Duration(passed.Load())) }})
 	used, unused := bring(t, w, b, "used", "hello"), bring(t, w, b, "unused", "there")
 	dir := filepath.Join(w.Dir, "transcripts")
 	orphan := filepath.Join(dir, strings.Repeat("a", 26))
@@ -195,12 +196,12 @@ func TestTranscriptsGoInTime(t *testing.T) {
 		}
 	}
 	left(used, unused, orphan)
-	now = now.Add(transcript.ClaimFor + time.Minute)
+	passed.Add(int64(transcript.ClaimFor + time.Minute))
 	left(used)
 	if _, err := commandstest.Ask(w, commands.Spawn, "spawn-b", resuming("b", unused)); fault.CodeOf(err) != fault.FailedPrecondition {
 		t.Errorf("an expired claim: %v", err)
 	}
-	now = now.Add(time.Hour)
+	passed.Add(int64(time.Hour))
 	left(used)
 	if _, err := commandstest.Ask(w, commands.Retire, "end", commands.RetireInput{Named: commands.Named{Name: "a"}}); err != nil {
 		t.Fatal(err)
