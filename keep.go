@@ -16,6 +16,8 @@ const (
 	checkpointEvery = 5 * time.Second
 	snapshotEvery   = 50_000 // records
 	signEvery       = time.Hour
+	// restFor bounds the reading of what was committed last.
+	restFor = 5 * time.Second
 	// keepExports is how long an accepted export can be downloaded again.
 	keepExports = 24 * time.Hour
 )
@@ -124,4 +126,15 @@ func (k *keeper) stop(ctx context.Context) {
 			k.m.logger.Warn("the last records were not folded before the stop", "error", err)
 		}
 	}
+}
+
+// rest leaves what the next start begins with, once nothing of this one works
+// any more: a checkpoint of the very last record, and a snapshot.
+func (k *keeper) rest() {
+	ctx, cancel := context.WithTimeout(context.Background(), restFor)
+	defer cancel()
+	if err := k.catchUp(ctx); err != nil {
+		k.m.logger.Warn("the checkpoint does not have the last records", "error", err)
+	}
+	k.once(1)
 }

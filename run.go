@@ -71,7 +71,7 @@ func (m *Manager) Run(ctx context.Context) (err error) {
 	m.drain()
 	stop()
 	w.Wait()
-	m.keeper.once(1)
+	m.keeper.rest()
 	return m.orUnwritable(err)
 }
 

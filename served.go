@@ -206,11 +206,7 @@ func (s *Served) keep(ctx context.Context) {
 
 // checkpoint follows the chain to the tip and writes where it is.
 func (s *Served) checkpoint(ctx context.Context) error {
-	tip, err := s.Log.Tip(ctx)
-	if at := s.chain.at(); err == nil && tip > at {
-		err = s.Log.Scan(ctx, at, s.chain.add)
-	}
-	if err != nil {
+	if err := s.chain.catchUp(ctx); err != nil {
 		return err
 	}
 	return s.chain.write()
