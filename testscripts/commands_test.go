@@ -22,6 +22,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"berth/internal/cli"
+	"berth/providers/qemu"
 )
 
 // cmdExits runs a program and expects one exit code: exits CODE prog args...
@@ -256,6 +257,8 @@ func condition(c string) (bool, error) {
 	case "seats":
 		ok, _ := machine()
 		return ok, nil
+	case "machines":
+		return os.Getenv("BERTH_PROVE") != "" && qemu.Available() == nil, nil
 	}
 	return false, fmt.Errorf("unknown condition %s", c)
 }

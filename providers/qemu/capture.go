@@ -92,6 +92,9 @@ func (d *Driver) restore(_ context.Context, c *seat.Call, from events.Checkpoint
 	if err := c.Dir.ReadJSON(seatdir.FileStart, &s); err != nil {
 		return nil, err
 	}
+	if s.Handoff {
+		return nil, fault.New(fault.FailedPrecondition, "environment %s began with a hand-off, which is taken once: it can't be started again", c.Op.Environment)
+	}
 	k, err := loadKept(c.Dir, from.ID)
 	if err != nil {
 		return nil, err

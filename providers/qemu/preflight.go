@@ -60,6 +60,10 @@ func choices(p events.Plan) (choice, error) {
 	if c.network != "none" && c.network != "user" {
 		return c, fault.New(fault.BadRequest, "network %q: the qemu provider knows none and user", events.Scrub(c.network))
 	}
+	if p.Delegated && (c.from != nil || c.checkpoint == "memory") {
+		return c, fault.New(fault.FailedPrecondition, "a delegated seat begins from nothing, and its memory is kept nowhere: its hand-off is in it").
+			WithHint("leave out the options from and checkpoint=memory")
+	}
 	return c, c.size(p.Resources)
 }
 
@@ -147,7 +151,7 @@ func (d *Driver) Preflight(ctx context.Context, plan events.Plan) (providers.Pre
 		check("from", err, "checkpoint %s", ch.from.Checkpoint)
 	}
 	p.Capabilities = events.Capabilities{
-		Custody: true, ColdCheckpoint: ch.checkpoint == "cold", MemoryCheckpoint: ch.checkpoint == "memory", Snapshot: true,
+		Custody: true, ColdCheckpoint: ch.checkpoint == "cold", MemoryCheckpoint: ch.checkpoint == "memory", Snapshot: !plan.Delegated,
 		PauseKeepsMemory: true, Export: true, Screen: true,
 		Extend: events.ExtendLimit{StepMs: seat.ExtendStep.Milliseconds()},
 	}

@@ -11,6 +11,7 @@ import (
 
 	"berth/events"
 	"berth/events/fault"
+	"berth/internal/handoff"
 	"berth/providers"
 	"berth/providers/process/identity"
 	"berth/providers/process/seatdir"
@@ -96,6 +97,10 @@ func (d *Driver) startOf(ctx context.Context, c *seat.Call) (any, error) {
 	if p.Resume != nil {
 		s.Launch.Env[providers.EnvTranscript] = filepath.Join(guest.MaterialDir, providers.MaterialTranscript)
 	}
+	if _, ok := c.Op.Material[handoff.Purpose]; ok {
+		s.Handoff = true
+		s.Launch.Env[handoff.EnvFile], s.Launch.Env[handoff.EnvInstance] = filepath.Join(guest.MaterialDir, handoff.Purpose), string(c.Op.Writer.Instance)
+	}
 	var k machine.Kept
 	switch err := c.Dir.ReadJSON(fileFrom, &k); {
 	case errors.Is(err, os.ErrNotExist):
@@ -144,3 +149,8 @@ func (d *Driver) admit(ctx context.Context, self events.EnvironmentID) error {
 
 // TakesTranscript implements providers.TranscriptTaker.
 func (d *Driver) TakesTranscript() int64 { return providers.MaxTranscript }
+
+// TakesHandoff implements providers.Delegator: the hand-off goes to the guest's
+// agent with the launch, is removed here before it is sent, and is the seat's to
+// remove there.
+func (d *Driver) TakesHandoff(context.Context) error { return nil }

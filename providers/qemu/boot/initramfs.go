@@ -45,6 +45,7 @@ func Write(w io.Writer, k Kernel, self string) error {
 	if err := p.add(self, guest.Init); err != nil {
 		return fmt.Errorf("packing the agent: %w", err)
 	}
+	a.Link("/bin/berth", guest.Init) // a delegated seat begins with it
 	for _, t := range Tools {
 		path, err := lookTool(t)
 		if err != nil {

@@ -90,6 +90,9 @@ func prepare() error {
 	for _, d := range []string{Home, MaterialDir} {
 		note(os.MkdirAll(d, 0o700))
 	}
+	for name, to := range map[string]string{"fd": "", "stdin": "/0", "stdout": "/1", "stderr": "/2"} { // the kernel's own /dev has none
+		note(os.Symlink("/proc/self/fd"+to, "/dev/"+name))
+	}
 	note(loadModules(OrderFile))
 	if line, err := os.ReadFile("/proc/cmdline"); err == nil && strings.Contains(string(line), NetworkFlag) {
 		note(loadModules(NetworkFile))

@@ -269,6 +269,11 @@ func (s *supervisor) smallMaterial() (map[string][]byte, error) {
 		if files[e.Name()], err = os.ReadFile(s.dir.File(seatdir.DirMaterial, e.Name())); err != nil {
 			return nil, err
 		}
+		if s.start.Handoff {
+			if err := os.Remove(s.dir.File(seatdir.DirMaterial, e.Name())); err != nil {
+				return nil, err
+			}
+		}
 	}
 	return files, err
 }

@@ -34,7 +34,8 @@ type Start struct {
 	Hostname    string               `json:"hostname"`
 	Network     string               `json:"network"`
 	Launch      wire.Launch          `json:"launch"`
-	SlotsDir    string               `json:"slotsDir"` // where boots take turns
+	SlotsDir    string               `json:"slotsDir"`          // where boots take turns
+	Handoff     bool                 `json:"handoff,omitempty"` // its material goes in once, and is kept nowhere else (H8)
 	Restore     *Restore             `json:"restore,omitempty"`
 	// Replace says that this start takes the place of whatever holds the machine.
 	Replace bool `json:"replace,omitempty"`
