@@ -58,7 +58,7 @@ func TestADelegatedMachineBeginsFromNothing(t *testing.T) {
 	if _, err := choices(p); err != nil {
 		t.Errorf("a plain one: %v", err)
 	}
-	for name, value := range map[string]string{OptionCheckpoint: "memory", OptionFrom: "0191e1a0-0000-7000-8000-000000000001/golden"} {
+	for name, value := range map[string]string{OptionCheckpoint: "memory", providers.OptionFrom: "0191e1a0-0000-7000-8000-000000000001/golden"} {
 		p.Options = map[string]string{name: value}
 		if _, err := choices(p); fault.CodeOf(err) != fault.FailedPrecondition {
 			t.Errorf("%s=%s: %v", name, value, err)
