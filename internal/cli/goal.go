@@ -74,8 +74,12 @@ func (a *app) showGoal(g commands.GoalResult, err error) error {
 		return err
 	}
 	return a.show(g, func(w io.Writer) {
+		by := "deadline"
+		if g.Command == commands.Spawn.Name || g.Command == commands.Reserve.Name {
+			by = "ready by"
+		}
 		kv := []string{"goal", string(g.GoalID), "command", g.Command, "state", string(g.State), "phase", g.Phase, "name", string(g.Allocated.Name),
-			"environment", string(g.Allocated.Environment), "operation", string(g.Allocated.Operation), "accepted", g.AcceptedAt, "ready by", g.ReadyBy, "offered till", g.OfferedTill, "instance", string(g.InstanceID), "ended", g.EndedAt, "result", string(g.Result)}
+			"environment", string(g.Allocated.Environment), "operation", string(g.Allocated.Operation), "accepted", g.AcceptedAt, by, g.ReadyBy, "offered till", g.OfferedTill, "instance", string(g.InstanceID), "ended", g.EndedAt, "result", string(g.Result)}
 		for _, d := range g.Declined {
 			kv = append(kv, "declined by", string(d.Instance)+": "+d.Reason)
 		}
