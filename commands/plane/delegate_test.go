@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"berth/aggregates"
+	"berth/aggregates/slot"
 	"berth/events"
 	"berth/events/eventlog/memory"
 	"berth/events/fault"
@@ -59,5 +61,19 @@ func TestDelegatedIsRefusedBeforeAnything(t *testing.T) {
 			t.Errorf("a seat that is not delegated: %v", err)
 		}
 		p.Close()
+	}
+}
+
+// H20: what carries seats over to another manager refuses a delegated one, and
+// no other.
+func TestADelegatedSeatIsNotTakenOver(t *testing.T) {
+	for _, delegated := range []bool{false, true} {
+		s := aggregates.Seat{Alias: "web"}
+		s.Slot.Phase, s.Slot.Holder = slot.Active, "gone"
+		s.Environment.Plan.Delegated = delegated
+		err := (&takeover{from: "gone"}).held(s)
+		if e := fault.From(err); (err != nil) != delegated || delegated && (e.Code != fault.FailedPrecondition || e.Outcome != fault.NotExecuted) {
+			t.Errorf("delegated %v: %v", delegated, err)
+		}
 	}
 }

@@ -180,7 +180,8 @@ func (t *takeover) take(ctx context.Context, name events.Alias) (out commands.Ta
 	return out, err
 }
 
-// held refuses a seat that the instance does not hold.
+// held refuses a seat that the instance does not hold, and a delegated one: it
+// is not carried over to another manager (H20).
 func (t *takeover) held(s aggregates.Seat) error {
 	switch {
 	case s.Quarantine != nil:
@@ -189,6 +190,9 @@ func (t *takeover) held(s aggregates.Seat) error {
 		return fault.New(fault.NotFound, "nobody holds %s", s.Alias)
 	case s.Slot.Holder != t.from:
 		return fault.New(fault.FailedPrecondition, "%s is held by instance %s, not by %s", s.Alias, s.Slot.Holder, t.from)
+	case s.Environment.Plan.Delegated:
+		return fault.New(fault.FailedPrecondition, "%s is a delegated seat, which is not carried over to another manager", s.Alias).
+			WithHint("start instance %s again with its data directory: it takes the seat up", t.from)
 	}
 	return nil
 }
