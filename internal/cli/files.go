@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"berth/commands"
-	"berth/commands/client"
 	"berth/events"
 )
 
@@ -34,7 +33,10 @@ func (a *app) checkpointCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, in []string) error {
 			x := commands.CheckpointInput{Named: f.named(in), Goal: f.goal}
 			return runGoal(c, a, &f, commands.Checkpoint, x, func(_ context.Context, _ *link, r commands.OperationResult, g *commands.GoalResult) error {
-				return a.sayCheckpoint(r, g)
+				return a.sayCheckpoint(r, g, func(w io.Writer, cp events.Checkpoint) {
+					fmt.Fprintf(w, "%s is captured: checkpoint %s, %s, %s\n", r.Name, cp.ID, cp.Kind, humanSize(cp.ByteLength))
+					fmt.Fprintf(w, "next: berth export %s --to %s.tar\n", r.Name, r.Name)
+				})
 			})
 		},
 	}
@@ -42,7 +44,9 @@ func (a *app) checkpointCommand() *cobra.Command {
 	return c
 }
 
-func (a *app) sayCheckpoint(r commands.OperationResult, g *commands.GoalResult) error {
+// sayCheckpoint tells of the checkpoint that a goal made or used, or of its
+// acceptance.
+func (a *app) sayCheckpoint(r commands.OperationResult, g *commands.GoalResult, say func(io.Writer, events.Checkpoint)) error {
 	if g == nil {
 		return a.accepted(r)
 	}
@@ -51,10 +55,7 @@ func (a *app) sayCheckpoint(r commands.OperationResult, g *commands.GoalResult) 
 	return a.show(struct {
 		commands.OperationResult
 		Checkpoint events.Checkpoint `json:"checkpoint"`
-	}{r, cp}, func(w io.Writer) {
-		fmt.Fprintf(w, "%s is captured: checkpoint %s, %s, %s\n", r.Name, cp.ID, cp.Kind, humanSize(cp.ByteLength))
-		fmt.Fprintf(w, "next: berth export %s --to %s.tar\n", r.Name, r.Name)
-	})
+	}{r, cp}, func(w io.Writer) { say(w, cp) })
 }
 
 func (a *app) restoreCommand() *cobra.Command {
@@ -69,26 +70,14 @@ before anything is done.`,
 		RunE: func(c *cobra.Command, in []string) error {
 			x := commands.RestoreInput{Named: f.named(in), Goal: f.goal, Checkpoint: in[1]}
 			return runGoal(c, a, &f, commands.Restore, x, func(_ context.Context, _ *link, r commands.OperationResult, g *commands.GoalResult) error {
-				return a.sayRestored(r, g)
+				return a.sayCheckpoint(r, g, func(w io.Writer, cp events.Checkpoint) {
+					fmt.Fprintf(w, "%s is back at checkpoint %s, and runs\n", r.Name, cp.ID)
+				})
 			})
 		},
 	}
 	f.flags(c)
 	return c
-}
-
-func (a *app) sayRestored(r commands.OperationResult, g *commands.GoalResult) error {
-	if g == nil {
-		return a.accepted(r)
-	}
-	var cp events.Checkpoint
-	_ = json.Unmarshal(g.Result, &cp) // an end without one is shown without one
-	return a.show(struct {
-		commands.OperationResult
-		Checkpoint events.Checkpoint `json:"checkpoint"`
-	}{r, cp}, func(w io.Writer) {
-		fmt.Fprintf(w, "%s is back at checkpoint %s, and runs\n", r.Name, cp.ID)
-	})
 }
 
 func (a *app) accepted(r commands.OperationResult) error {
@@ -101,36 +90,18 @@ func (a *app) accepted(r commands.OperationResult) error {
 // the goal is nil without a wait.
 func runGoal[In commands.Input](c *cobra.Command, a *app, f *goalFlags, cmd commands.Command[In, commands.OperationResult], in In,
 	done func(context.Context, *link, commands.OperationResult, *commands.GoalResult) error) error {
-	if err := in.Check(); err != nil {
-		return err
-	}
-	ctx, cancel := a.bounded(c.Context())
-	defer cancel()
-	l, err := a.open(ctx)
-	if err != nil {
-		return err
-	}
-	defer l.close()
-	if f.dry {
-		return dryRun(ctx, a, l, cmd, in)
-	}
-	r, err := client.Call(ctx, l.Client, cmd, in, a.callOptions()...)
-	if err != nil {
-		return err
-	}
-	if wait, _ := f.wait.wanted(c, true); !wait {
-		return done(ctx, l, r, nil)
-	}
-	a.say("accepted as goal %s; waiting for its end ...", r.GoalID)
-	got, err := l.WaitGoal(ctx, r.GoalID)
-	if err != nil {
-		return err
-	}
-	r.State, r.Fault = got.State, got.Fault
-	if err := endOf(r.State, r.Fault); err != nil {
-		return err
-	}
-	return done(ctx, l, r, &got)
+	return submit(c, a, cmd, in, f.dry, func(ctx context.Context, l *link, r commands.OperationResult) error {
+		if wait, _ := f.wait.wanted(c, true); !wait {
+			return done(ctx, l, r, nil)
+		}
+		a.say("accepted as goal %s; waiting for its end ...", r.GoalID)
+		got, err := ended(ctx, l, r.GoalID)
+		if err != nil {
+			return err
+		}
+		r.State, r.Fault = got.State, got.Fault
+		return done(ctx, l, r, &got)
+	})
 }
 
 // exported is what an export answers (R33, R34).

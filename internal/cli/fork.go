@@ -71,5 +71,5 @@ func (f *spawnFlags) fork(of commands.InspectResult, checkpoint, name string) er
 	f.in.Options = map[string]string{}
 	maps.Copy(f.in.Options, p.Options)
 	f.in.Options[providers.OptionFrom] = string(of.Environment.ID) + "/" + checkpoint
-	return f.in.Check()
+	return nil
 }

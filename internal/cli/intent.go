@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"time"
@@ -86,7 +87,12 @@ became of the use; another one is a conflict.`,
 			ctx, cancel := a.bounded(c.Context())
 			defer cancel()
 			in.Name, in.Intent = given[0], given[1]
-			i, err := a.intentOf(c, given[0], given[1])
+			l, err := a.open(ctx)
+			if err != nil {
+				return err
+			}
+			defer l.close()
+			i, err := a.intentOf(ctx, l, given[0], given[1])
 			if err != nil {
 				return err
 			}
@@ -99,11 +105,6 @@ became of the use; another one is a conflict.`,
 			if in.Epoch == 0 {
 				in.Epoch = i.Epoch
 			}
-			l, err := a.open(ctx)
-			if err != nil {
-				return err
-			}
-			defer l.close()
 			r, err := client.Call(ctx, l.Client, commands.IntentUse, in, append(a.callOptions(), client.WithID(events.CommandID(request)))...)
 			if err != nil {
 				return err
@@ -122,10 +123,8 @@ became of the use; another one is a conflict.`,
 }
 
 // intentOf is one intent of a name as it stands.
-func (a *app) intentOf(c *cobra.Command, name, id string) (projections.Intent, error) {
-	ctx, cancel := a.bounded(c.Context())
-	defer cancel()
-	r, err := ask(ctx, a, commands.Intents, commands.Named{Name: name})
+func (a *app) intentOf(ctx context.Context, l *link, name, id string) (projections.Intent, error) {
+	r, err := client.Call(ctx, l.Client, commands.Intents, commands.Named{Name: name}, a.callOptions()...)
 	if err != nil {
 		return projections.Intent{}, err
 	}

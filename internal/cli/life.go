@@ -12,7 +12,6 @@ import (
 	"berth/aggregates"
 	"berth/aggregates/environment"
 	"berth/commands"
-	"berth/commands/client"
 	"berth/events/fault"
 )
 
@@ -52,9 +51,6 @@ func verbCommand[In commands.Input](a *app, v verb[In]) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if err := input.Check(); err != nil {
-				return err
-			}
 			return runVerb(c, a, v, &f, input)
 		},
 	}
@@ -66,36 +62,24 @@ func verbCommand[In commands.Input](a *app, v verb[In]) *cobra.Command {
 }
 
 func runVerb[In commands.Input](c *cobra.Command, a *app, v verb[In], f *seatFlags, in In) error {
-	ctx, cancel := a.bounded(c.Context())
-	defer cancel()
-	l, err := a.open(ctx)
-	if err != nil {
-		return err
-	}
-	defer l.close()
-	if f.dry {
-		return dryRun(ctx, a, l, v.command, in)
-	}
-	r, err := client.Call(ctx, l.Client, v.command, in, a.callOptions()...)
-	if err != nil {
-		return err
-	}
-	waited, _ := f.wait.wanted(c, true)
-	if waited {
-		a.say("accepted; waiting for %s of %s to end ...", v.use, r.Name)
-		if err := awaitWrite(ctx, l, v.use, v.until, c.Flags().Changed("wait"), &r); err != nil {
-			return err
+	return submit(c, a, v.command, in, f.dry, func(ctx context.Context, l *link, r commands.WriteResult) error {
+		waited, _ := f.wait.wanted(c, true)
+		if waited {
+			a.say("accepted; waiting for %s of %s to end ...", v.use, r.Name)
+			if err := awaitWrite(ctx, l, v.use, v.until, c.Flags().Changed("wait"), &r); err != nil {
+				return err
+			}
 		}
-	}
-	return a.show(r, func(w io.Writer) {
-		if !waited {
-			fmt.Fprintf(w, "%s of %s is accepted, at sequence %d\nnext: berth inspect %s\n", v.use, r.Name, r.Sequence, r.Name)
-			return
-		}
-		fmt.Fprintln(w, oneLine(v.said(r)))
-		if v.next != "" {
-			fmt.Fprintf(w, "next: "+v.next+"\n", r.Name)
-		}
+		return a.show(r, func(w io.Writer) {
+			if !waited {
+				fmt.Fprintf(w, "%s of %s is accepted, at sequence %d\nnext: berth inspect %s\n", v.use, r.Name, r.Sequence, r.Name)
+				return
+			}
+			fmt.Fprintln(w, oneLine(v.said(r)))
+			if v.next != "" {
+				fmt.Fprintf(w, "next: "+v.next+"\n", r.Name)
+			}
+		})
 	})
 }
 

@@ -3,6 +3,8 @@ package cli
 import (
 	"context"
 
+	"github.com/spf13/cobra"
+
 	"berth/commands"
 	"berth/commands/client"
 	"berth/events"
@@ -60,4 +62,38 @@ func ask[In commands.Input, Out any](ctx context.Context, a *app, c commands.Com
 	}
 	defer l.close()
 	return client.Call(ctx, l.Client, c, in, a.callOptions()...)
+}
+
+// submit gives one command that changes something, and hands its answer over
+// with the connection, on which its end can be waited for. With dry it only
+// prints the events that would be appended.
+func submit[In commands.Input, Out any](c *cobra.Command, a *app, cmd commands.Command[In, Out], in In, dry bool,
+	then func(context.Context, *link, Out) error, more ...client.Option) error {
+	if err := in.Check(); err != nil {
+		return err // before anything is sent
+	}
+	ctx, cancel := a.bounded(c.Context())
+	defer cancel()
+	l, err := a.open(ctx)
+	if err != nil {
+		return err
+	}
+	defer l.close()
+	if dry {
+		return dryRun(ctx, a, l, cmd, in, more...)
+	}
+	r, err := client.Call(ctx, l.Client, cmd, in, append(a.callOptions(), more...)...)
+	if err != nil {
+		return err
+	}
+	return then(ctx, l, r)
+}
+
+// ended waits for the end of a goal; one that did not succeed is its error.
+func ended(ctx context.Context, l *link, id events.GoalID) (commands.GoalResult, error) {
+	got, err := l.WaitGoal(ctx, id)
+	if err == nil {
+		err = endOf(got.State, got.Fault)
+	}
+	return got, err
 }

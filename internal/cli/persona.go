@@ -60,14 +60,21 @@ func (a *app) textOf(flag, file string, most int64) (string, error) {
 	if file == "" {
 		return "", usage("%s is missing", flag).WithHint("name a file, or - for standard input")
 	}
+	b, err := a.contentsOf(flag, file, most)
+	return string(b), err
+}
+
+// contentsOf reads a file, or standard input, of at most most bytes; what names
+// it in a refusal.
+func (a *app) contentsOf(what, file string, most int64) ([]byte, error) {
 	var from io.Reader = a.Stdin
 	if file != "-" {
 		f, err := os.Open(file)
 		if err != nil {
 			if errors.Is(err, fs.ErrNotExist) {
-				return "", usage("%s: there is no file %s", flag, clip(file))
+				return nil, usage("%s: there is no file %s", what, clip(file))
 			}
-			return "", usage("%s: %s can't be read", flag, clip(file))
+			return nil, usage("%s: %s can't be read", what, clip(file))
 		}
 		defer f.Close()
 		from = f
@@ -75,11 +82,11 @@ func (a *app) textOf(flag, file string, most int64) (string, error) {
 	b, err := io.ReadAll(io.LimitReader(from, most+1))
 	switch {
 	case err != nil:
-		return "", usage("%s: %s can't be read", flag, clip(file))
+		return nil, usage("%s: %s can't be read", what, clip(file))
 	case int64(len(b)) > most:
-		return "", usage("%s: it is longer than %d bytes", flag, most)
+		return nil, usage("%s: it is longer than %d bytes", what, most)
 	}
-	return string(b), nil
+	return b, nil
 }
 
 func (a *app) personaRemove() *cobra.Command {

@@ -120,10 +120,7 @@ func (f *spawnFlags) read(a *app, c *cobra.Command, in []string) error {
 			return usage("%s: NAME is empty", c.CommandPath()).WithHint("leave it out for a name with the next number")
 		}
 	}
-	if err := f.readPlan(a); err != nil {
-		return err
-	}
-	return f.in.Check()
+	return f.readPlan(a)
 }
 
 // readPlan turns the flags of planFlags into the input.
@@ -178,33 +175,20 @@ func nameAndCommand(c *cobra.Command, in []string) error {
 }
 
 func (a *app) spawn(c *cobra.Command, cmd commands.Command[commands.SpawnInput, commands.SpawnResult], f *spawnFlags) error {
-	ctx, cancel := a.bounded(c.Context())
-	defer cancel()
-	l, err := a.open(ctx)
-	if err != nil {
-		return err
-	}
-	defer l.close()
-	on := client.WithInstance(events.InstanceID(f.on))
-	if f.dry {
-		return dryRun(ctx, a, l, cmd, f.in, on)
-	}
-	r, err := client.Call(ctx, l.Client, cmd, f.in, append(a.callOptions(), on)...)
-	if err != nil {
-		return err
-	}
-	var status aggregates.Status
-	wait, explicit := f.wait.wanted(c, !a.machine())
-	if wait {
-		a.say("accepted as goal %s; waiting for %s to be ready ...", r.GoalID, r.Name)
-		if status, err = a.waitSpawn(ctx, l, &r, explicit); err != nil {
-			return err
+	return submit(c, a, cmd, f.in, f.dry, func(ctx context.Context, l *link, r commands.SpawnResult) (err error) {
+		var status aggregates.Status
+		wait, explicit := f.wait.wanted(c, !a.machine())
+		if wait {
+			a.say("accepted as goal %s; waiting for %s to be ready ...", r.GoalID, r.Name)
+			if status, err = a.waitSpawn(ctx, l, &r, explicit); err != nil {
+				return err
+			}
 		}
-	}
-	if err := a.show(r, func(w io.Writer) { sayspawned(w, cmd.Name, r, status) }); err != nil || !wait {
-		return err // without a wait it is the acceptance that is answered (E10)
-	}
-	return endOf(r.State, r.Fault)
+		if err := a.show(r, func(w io.Writer) { sayspawned(w, cmd.Name, r, status) }); err != nil || !wait {
+			return err // without a wait it is the acceptance that is answered (E10)
+		}
+		return endOf(r.State, r.Fault)
+	}, client.WithInstance(events.InstanceID(f.on)))
 }
 
 // waitSpawn waits for the goal's end. Without --wait it only glances: not

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"strconv"
@@ -30,25 +31,9 @@ where nobody answers in its place --yes is your word that it does not run. An ev
 on every seat fences it: if it goes on after all, it can decide nothing about it.`,
 		RunE: func(c *cobra.Command, given []string) error {
 			in.Instance = given[0]
-			if err := in.Check(); err != nil {
-				return err
-			}
-			ctx, cancel := a.bounded(c.Context())
-			defer cancel()
-			l, err := a.open(ctx)
-			if err != nil {
-				return err
-			}
-			defer l.close()
-			here := client.WithInstance(events.InstanceID(on))
-			if dry {
-				return dryRun(ctx, a, l, commands.TakeOver, in, here)
-			}
-			r, err := client.Call(ctx, l.Client, commands.TakeOver, in, append(a.callOptions(), here)...)
-			if err != nil {
-				return err
-			}
-			return a.sayTakenOver(r)
+			return submit(c, a, commands.TakeOver, in, dry, func(_ context.Context, _ *link, r commands.TakeOverResult) error {
+				return a.sayTakenOver(r)
+			}, client.WithInstance(events.InstanceID(on)))
 		},
 	}
 	c.Flags().StringVar(&in.Seat, "seat", "", "the one name to take over; all that the instance holds if absent")

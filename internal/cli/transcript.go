@@ -48,9 +48,12 @@ With - it is read from standard input.`, commands.MaxTranscript>>20, "BERTH_RESU
 
 // sendTranscript asks where to put the bytes, puts them there, and asks again.
 func (a *app) sendTranscript(ctx context.Context, file string, in commands.TranscriptInput, on events.InstanceID, id events.CommandID) error {
-	b, err := a.readTranscript(file)
+	b, err := a.contentsOf("the transcript", file, commands.MaxTranscript)
 	if err != nil {
 		return err
+	}
+	if len(b) == 0 {
+		return usage("%s is empty", clip(file))
 	}
 	sum := sha256.Sum256(b)
 	in.SHA256, in.Size = hex.EncodeToString(sum[:]), int64(len(b))
@@ -92,27 +95,4 @@ func (a *app) sendTranscript(ctx context.Context, file string, in commands.Trans
 	return a.show(r, func(w io.Writer) {
 		fmt.Fprintf(w, "claim %s, good for one spawn until %s\nnext: berth spawn NAME --resume %s -- COMMAND\n", r.Claim, r.Expires, r.Claim)
 	})
-}
-
-// readTranscript reads a file, or standard input, that is not too long.
-func (a *app) readTranscript(file string) ([]byte, error) {
-	from := a.Stdin
-	if file != "-" {
-		f, err := os.Open(file)
-		if err != nil {
-			return nil, usage("%s", err)
-		}
-		defer f.Close()
-		from = f
-	}
-	b, err := io.ReadAll(io.LimitReader(from, commands.MaxTranscript+1))
-	switch {
-	case err != nil:
-		return nil, usage("%s: %s", clip(file), err)
-	case len(b) > commands.MaxTranscript:
-		return nil, usage("%s is longer than %d bytes, which is the most", clip(file), int64(commands.MaxTranscript))
-	case len(b) == 0:
-		return nil, usage("%s is empty", clip(file))
-	}
-	return b, nil
 }

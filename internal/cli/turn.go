@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
@@ -69,56 +68,30 @@ func (f *turnFlags) payload(a *app, in []string) (string, error) {
 	if f.file == "" {
 		return in[1], nil
 	}
-	r := a.Stdin
-	if f.file != "-" {
-		file, err := os.Open(f.file)
-		if err != nil {
-			return "", fault.New(fault.BadRequest, "--file: %s", events.Scrub(err.Error()))
-		}
-		defer file.Close()
-		r = file
-	}
-	b, err := io.ReadAll(io.LimitReader(r, commands.MaxPayload+1))
-	if err != nil {
-		return "", fault.New(fault.BadRequest, "--file can't be read: %s", events.Scrub(err.Error()))
-	}
-	return string(b), nil
+	return a.textOf("--file", f.file, commands.MaxPayload)
 }
 
 func runTurn(c *cobra.Command, a *app, f *turnFlags, in commands.TurnInput) error {
-	if err := in.Check(); err != nil {
-		return err
-	}
-	ctx, cancel := a.bounded(c.Context())
-	defer cancel()
-	l, err := a.open(ctx)
-	if err != nil {
-		return err
-	}
-	defer l.close()
-	if f.dry {
-		return dryRun(ctx, a, l, commands.Turn, in)
-	}
-	r, err := client.Call(ctx, l.Client, commands.Turn, in, a.callOptions()...)
-	if err != nil {
-		return err
-	}
-	if wait, _ := f.wait.wanted(c, false); !wait {
-		return a.show(r, func(w io.Writer) {
-			fmt.Fprintf(w, "%s has the turn %s until %s\nnext: berth goal %s --wait\n", r.Name, r.GoalID, r.DeadlineAt, r.GoalID)
-		})
-	}
-	a.say("%s has the turn %s; waiting for its end ...", r.Name, r.GoalID)
-	got, err := l.WaitGoal(ctx, r.GoalID)
-	if err != nil {
-		return err
-	}
-	r.State, r.Fault = got.State, got.Fault
-	if err := endOf(r.State, r.Fault); err != nil {
-		return err
-	}
+	return submit(c, a, commands.Turn, in, f.dry, func(ctx context.Context, l *link, r commands.TurnResult) error {
+		if wait, _ := f.wait.wanted(c, false); !wait {
+			return a.show(r, func(w io.Writer) {
+				fmt.Fprintf(w, "%s has the turn %s until %s\nnext: berth goal %s --wait\n", r.Name, r.GoalID, r.DeadlineAt, r.GoalID)
+			})
+		}
+		a.say("%s has the turn %s; waiting for its end ...", r.Name, r.GoalID)
+		got, err := ended(ctx, l, r.GoalID)
+		if err != nil {
+			return err
+		}
+		r.State, r.Fault = got.State, got.Fault
+		return a.sayGivenBack(r, got.Result)
+	})
+}
+
+// sayGivenBack tells how a seat gave a turn back.
+func (a *app) sayGivenBack(r commands.TurnResult, result json.RawMessage) error {
 	var end turns.Result
-	if err := json.Unmarshal(got.Result, &end); err != nil {
+	if err := json.Unmarshal(result, &end); err != nil {
 		return fault.New(fault.ContractMismatch, "what the seat gave back can't be read; the manager may be of another version").WithOutcome(fault.Executed)
 	}
 	return a.show(struct {
