@@ -129,13 +129,7 @@ func (c *chain) add(r events.Record) error {
 
 // catchUp follows the chain through the tip, where nothing else follows it: at
 // the end, so that the last records are remembered, too.
-func (c *chain) catchUp(ctx context.Context) error {
-	tip, err := c.log.Tip(ctx)
-	if at := c.at(); err == nil && tip > at {
-		err = c.log.Scan(ctx, at, c.add)
-	}
-	return err
-}
+func (c *chain) catchUp(ctx context.Context) error { return c.log.Scan(ctx, c.at(), c.add) }
 
 // write writes the checkpoint if the chain moved. Only one goroutine writes.
 func (c *chain) write() error {

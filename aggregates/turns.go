@@ -26,8 +26,7 @@ func (s Seat) Relay(e events.TurnRelayed, now time.Time) ([]events.Event, error)
 	other, same := s.Turns.Named(id)
 	switch {
 	case !now.Before(e.Deadline):
-		return nil, fault.New(fault.DeadlineExceeded, "the deadline of the turn was over before %s was asked", s.Alias).
-			WithOutcome(fault.NotExecuted).WithDetail(turns.DetailDeadline, "deadline", e.Deadline.UTC().Format(time.RFC3339))
+		return nil, turns.TooLate(s.Alias, e.Deadline)
 	case s.Slot.Phase != slot.Active || s.Environment.Record != environment.Running:
 		return nil, fault.New(fault.FailedPrecondition, "%s is %s: a turn needs a running seat", s.Alias, s.Status()).WithHint("`berth inspect %s` shows how it is", s.Alias)
 	case same && other.Phase == turns.Pending:

@@ -57,6 +57,13 @@ const (
 // time; with agentDownAt if the agent was seen to have stopped.
 const DetailDeadline = "berth.turn-deadline"
 
+// TooLate is the fault of a turn whose deadline was over before its seat was
+// asked: not executed.
+func TooLate(name events.Alias, deadline time.Time) *fault.Error {
+	return fault.New(fault.DeadlineExceeded, "the deadline of the turn was over before %s was asked", name).
+		WithOutcome(fault.NotExecuted).WithDetail(DetailDeadline, "deadline", deadline.UTC().Format(time.RFC3339))
+}
+
 // Turn is one turn of a seat.
 type Turn struct {
 	ID          events.OperationID

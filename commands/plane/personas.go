@@ -26,10 +26,7 @@ func (p *Plane) personaRemove(ctx context.Context, c *call, in commands.PersonaR
 // writePersona makes one decision on the catalog, once for its command id
 // (decision 5).
 func (p *Plane) writePersona(ctx context.Context, c *call, name events.Alias, in any, decide func(aggregates.Personas) ([]events.Event, error)) (commands.PersonaWritten, error) {
-	if c.req.ID == "" {
-		return commands.PersonaWritten{}, fault.New(fault.BadRequest, "id: a write needs the id of its request").WithDetail(commands.DetailField, "field", "id")
-	}
-	fp, err := commands.Fingerprint(c.Address, string(c.req.ID), in)
+	fp, err := c.fingerprint(in)
 	if err != nil {
 		return commands.PersonaWritten{}, err
 	}

@@ -88,6 +88,15 @@ type call struct {
 	drafts []commands.Draft
 }
 
+// fingerprint tells a write's request from another one of the same id, which
+// each write has.
+func (c *call) fingerprint(in any) (string, error) {
+	if c.req.ID == "" {
+		return "", fault.New(fault.BadRequest, "id: a write needs the id of its request").WithDetail(commands.DetailField, "field", "id")
+	}
+	return commands.Fingerprint(c.Address, string(c.req.ID), in)
+}
+
 // owner is whose things the request is about.
 func (c *call) owner() events.Owner {
 	if c.Owner != "" {

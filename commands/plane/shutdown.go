@@ -65,11 +65,7 @@ func (p *Plane) shutdown(ctx context.Context, c *call, in commands.ShutdownInput
 // held are the names that this instance holds, from a fold of all that the log
 // has now.
 func (p *Plane) held(ctx context.Context) ([]events.Alias, error) {
-	tip, err := p.Log.Tip(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if err := p.Views.WaitFor(ctx, tip); err != nil {
+	if err := p.caughtUp(ctx); err != nil {
 		return nil, err
 	}
 	var names []events.Alias
@@ -82,4 +78,13 @@ func (p *Plane) held(ctx context.Context) ([]events.Alias, error) {
 		})
 	})
 	return names, nil
+}
+
+// caughtUp waits until the projections have folded all that the log has now.
+func (p *Plane) caughtUp(ctx context.Context) error {
+	tip, err := p.Log.Tip(ctx)
+	if err != nil {
+		return err
+	}
+	return p.Views.WaitFor(ctx, tip)
 }

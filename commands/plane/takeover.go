@@ -36,12 +36,9 @@ type takeover struct {
 // refused and stays where it is.
 func (p *Plane) takeOver(ctx context.Context, c *call, in commands.TakeOverInput) (commands.TakeOverResult, error) {
 	out := commands.TakeOverResult{From: events.InstanceID(in.Instance), InstanceID: p.Self.Instance, Taken: []commands.TakenSeat{}, Refused: []commands.RefusedSeat{}}
-	if c.req.ID == "" {
-		return out, fault.New(fault.BadRequest, "id: a write needs the id of its request").WithDetail(commands.DetailField, "field", "id")
-	}
 	t := &takeover{p: p, c: c, from: out.From}
 	var err error
-	if t.print, err = commands.Fingerprint(c.Address, string(c.req.ID), in); err != nil {
+	if t.print, err = c.fingerprint(in); err != nil {
 		return out, err
 	}
 	if t.epoch, err = p.gone(ctx, t.from, in.Confirmed); err != nil {
@@ -120,12 +117,8 @@ func (p *Plane) gone(ctx context.Context, id events.InstanceID, confirmed bool) 
 
 // seats lists the names that are to be taken over: those that the instance
 // holds, and those that this very request has taken already.
-func (t *takeover) seats(ctx context.Context, only events.Alias) (out []events.Alias, err error) {
-	tip, err := t.p.Log.Tip(ctx)
-	if err == nil {
-		err = t.p.Views.WaitFor(ctx, tip)
-	}
-	if err != nil {
+func (t *takeover) seats(ctx context.Context, only events.Alias) (out []events.Alias, _ error) {
+	if err := t.p.caughtUp(ctx); err != nil {
 		return nil, err
 	}
 	t.p.Views.Read(func(v *projections.Views) {

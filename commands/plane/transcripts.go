@@ -63,10 +63,7 @@ func (p *Plane) transcriptReceive(ctx context.Context, c *call, in commands.Tran
 	if p.Transfers == nil {
 		return out, fault.New(fault.Unimplemented, "this manager receives no transcripts").WithOutcome(fault.NotExecuted)
 	}
-	if c.req.ID == "" {
-		return out, fault.New(fault.BadRequest, "id: a write needs the id of its request").WithDetail(commands.DetailField, "field", "id")
-	}
-	fp, err := commands.Fingerprint(c.Address, string(c.req.ID), in)
+	fp, err := c.fingerprint(in)
 	if err != nil {
 		return out, err
 	}

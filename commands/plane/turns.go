@@ -117,8 +117,7 @@ func (p *Plane) relay(ctx context.Context, b events.Boundary, g goal.State) (goa
 	case err == nil:
 		return g, max(r.Sequence, seat.Sequence), nil
 	case !p.Now().Before(g.Ready): // nobody relays it any more
-		why := fault.New(fault.DeadlineExceeded, "the deadline of the turn was over before %s was asked", a.Name).WithOutcome(fault.NotExecuted).WithDetail(turns.DetailDeadline, "deadline", rfc3339(g.Ready))
-		return p.endUnmade(ctx, b, g, g.End(events.GoalFailed, why, nil))
+		return p.endUnmade(ctx, b, g, g.End(events.GoalFailed, turns.TooLate(a.Name, g.Ready), nil))
 	case final(err):
 		return p.endGoal(ctx, b, events.GoalFailed, fault.From(err))
 	}

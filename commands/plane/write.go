@@ -59,10 +59,7 @@ type writing struct {
 }
 
 func (p *Plane) writeOf(c *call, on commands.Named, in any) (*writing, error) {
-	if c.req.ID == "" {
-		return nil, fault.New(fault.BadRequest, "id: a write needs the id of its request").WithDetail(commands.DetailField, "field", "id")
-	}
-	fp, err := commands.Fingerprint(c.Address, string(c.req.ID), in)
+	fp, err := c.fingerprint(in)
 	if err != nil {
 		return nil, err
 	}
