@@ -59,21 +59,21 @@ func (s *signal) give(evidence string) {
 	}
 	r := events.Readiness{Since: events.MillisUTC(time.Now()), Evidence: evidence}
 	// A full disk costs the proof of a seat that has ended, not its readiness.
-	_ = s.c.dir.WriteJSON(seatdir.FileReady, r)
+	_ = s.c.Dir.WriteJSON(seatdir.FileReady, r)
 	s.ready = &r
 	close(s.given)
 }
 
-// listen begins to look for the sign; said is the seat's descriptor, if that
-// is its sign.
-func (s *signal) listen(said *os.File) {
+// listen begins to look for the sign of the seat whose first process is pid;
+// said is the seat's descriptor, if that is its sign.
+func (s *signal) listen(said *os.File, pid int) {
 	if said != nil {
 		go s.read(said)
 		return
 	}
 	close(s.heard)
 	if s.sign != nil && s.sign.Kind == events.SignPort {
-		go s.look()
+		go s.look(pid)
 	}
 }
 
@@ -89,14 +89,14 @@ func (s *signal) read(said *os.File) {
 
 // look waits until a process of the seat listens on the port. The tables of
 // its network namespace say who does; no connection is made.
-func (s *signal) look() {
+func (s *signal) look(pid int) {
 	for {
-		if listens(s.c.ident.Seat.PID, s.sign.Port) {
+		if listens(pid, s.sign.Port) {
 			s.give("it listens on port " + strconv.Itoa(s.sign.Port))
 			return
 		}
 		select {
-		case <-s.c.done:
+		case <-s.c.Done:
 			return
 		case <-time.After(portCheck):
 		}

@@ -15,7 +15,7 @@ import (
 
 func signalOf(t *testing.T, sign *events.ReadySign) *signal {
 	t.Helper()
-	c := &custodian{dir: seatdir.Dir{Path: t.TempDir()}, done: make(chan struct{})}
+	c := &custodian{Post: NewPost(t.TempDir())}
 	c.start.Seat.Ready = sign
 	return newSignal(c)
 }
@@ -29,7 +29,7 @@ func TestSignByDescriptor(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.listen(r)
+		s.listen(r, os.Getpid())
 		if _, err := w.WriteString(said); err != nil {
 			t.Fatal(err)
 		}
@@ -43,7 +43,7 @@ func TestSignByDescriptor(t *testing.T) {
 			t.Errorf("%.10q: ready is %t", said, got)
 		}
 		var kept events.Readiness
-		if err := s.c.dir.ReadJSON(seatdir.FileReady, &kept); (err == nil) != want {
+		if err := s.c.Dir.ReadJSON(seatdir.FileReady, &kept); (err == nil) != want {
 			t.Errorf("%.10q: kept %+v, %v", said, kept, err)
 		}
 	}

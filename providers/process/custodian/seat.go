@@ -18,7 +18,6 @@ import (
 	"berth/events/fault"
 	"berth/providers"
 	"berth/providers/process/identity"
-	"berth/providers/process/seatdir"
 	"berth/providers/process/stage"
 )
 
@@ -35,23 +34,18 @@ const stagePatience = 60 * time.Second
 const endPatience = 10 * time.Second
 
 // startSeat makes the terminal and the control group, starts the stage in
-// both, and waits until the seat's command is executing.
-func (c *custodian) startSeat() (err error) {
+// both, waits until the seat's command is executing, and tells who that is.
+func (c *custodian) startSeat() (seat events.Custody, err error) {
 	s := c.start
 	if s.Group.Name != "" {
 		_ = s.Group.Remove(endPatience) // of an earlier start that was cut off
 		if err := s.Group.Create(s.Limits); err != nil {
-			return fault.New(fault.FailedPrecondition, "limits: %s", err)
+			return seat, fault.New(fault.FailedPrecondition, "limits: %s", err)
 		}
-		defer func() {
-			if err != nil {
-				_ = s.Group.Remove(endPatience)
-			}
-		}()
 	}
 	master, slave, err := openTerminal()
 	if err != nil {
-		return fault.New(fault.FailedPrecondition, "terminal: %s", err)
+		return seat, fault.New(fault.FailedPrecondition, "terminal: %s", err)
 	}
 	defer slave.Close()
 	defer func() {
@@ -60,22 +54,21 @@ func (c *custodian) startSeat() (err error) {
 		}
 	}()
 	if err := setSize(master, providers.Size{Rows: defaultRows, Cols: defaultCols}); err != nil {
-		return err
+		return seat, err
 	}
 	if s.IDBase != 0 && s.Seat.Isolated {
 		if err := slave.Chown(s.IDBase, s.IDBase); err != nil {
-			return err
+			return seat, err
 		}
 	}
 	pid, said, err := c.stage(slave)
 	if err != nil {
-		return err
+		return seat, err
 	}
-	if c.ident.Seat, err = identity.Of(pid); err != nil {
-		c.abandon()
-		return err
+	if seat, err = identity.Of(pid); err != nil {
+		return seat, err
 	}
-	c.sign.listen(said)
+	c.sign.listen(said, seat.PID)
 	c.master, c.out.nudge = master, c.nudge
 	if m := c.sign.matcher(); m != nil {
 		c.out.watch(m, func() { c.sign.give("its output matched the pattern") })
@@ -84,7 +77,7 @@ func (c *custodian) startSeat() (err error) {
 		defer close(c.drain)
 		drain(c.out, master)
 	}()
-	return nil
+	return seat, nil
 }
 
 // stage starts the stage, puts it into its control group, gives it its
@@ -164,74 +157,17 @@ func (c *custodian) runStage(slave, says *os.File) (int, error) {
 	return pid, nil
 }
 
-// abandon kills what was started when the start can't be recorded.
-func (c *custodian) abandon() {
-	c.killTree()
-	c.reap()
-	if c.start.Group.Name != "" {
-		_ = c.start.Group.Remove(endPatience)
-	}
-	if c.ln != nil {
-		_ = c.ln.Close()
-	}
-}
-
-// keep reaps until the seat has ended, ends what is left of its tree, and
-// writes the proof. Only when every process is gone is an exit proved (R67).
-func (c *custodian) keep() {
+// await reaps until the seat has ended, and gives its exit code.
+func (c *custodian) await() int {
 	var ws unix.WaitStatus
 	for {
 		pid, err := unix.Wait4(-1, &ws, 0, nil)
 		if errors.Is(err, unix.EINTR) {
 			continue
 		}
-		if err != nil || pid == c.ident.Seat.PID {
-			break
+		if err != nil || pid == c.Ident.Seat.PID {
+			return exitCode(ws)
 		}
-	}
-	code := exitCode(ws)
-	c.mu.Lock()
-	c.ending = true
-	why := c.why
-	c.mu.Unlock()
-	c.killTree()
-	c.reap()
-	patience := time.After(endPatience)
-	for _, last := range []chan struct{}{c.drain, c.sign.heard} { // what it said before its end counts
-		select {
-		case <-last:
-		case <-patience:
-		}
-	}
-	c.out.close()
-	proof := seatdir.Exit{Seat: c.ident.Seat, Why: why, Code: &code, At: events.MillisUTC(time.Now())}
-	for c.dir.WriteJSON(seatdir.FileExit, proof) != nil {
-		// A full disk. The custodian stays: its end without proof would lose the exit code.
-		if ok, err := c.dir.Exists(); err == nil && !ok {
-			break
-		}
-		time.Sleep(time.Second)
-	}
-	if c.start.Group.Name != "" {
-		_ = c.start.Group.Remove(endPatience)
-	}
-	_ = c.ln.Close()
-	close(c.done)
-	c.sayGoodbye()
-}
-
-// sayGoodbye lets those who listen have the last bytes and answers, but does
-// not wait for somebody who does not read.
-func (c *custodian) sayGoodbye() {
-	<-c.served
-	told := make(chan struct{})
-	go func() {
-		c.busy.Wait()
-		close(told)
-	}()
-	select {
-	case <-told:
-	case <-time.After(endPatience):
 	}
 }
 

@@ -25,9 +25,9 @@ func (c *custodian) typeIn(data []byte, resp *Response) error {
 	if len(data) > MaxInput {
 		return fault.New(fault.BadRequest, "input of %d bytes: at most %d at a time", len(data), MaxInput)
 	}
-	c.mu.Lock()
-	frozen, ending := c.frozen && c.holds == 0, c.ending
-	c.mu.Unlock()
+	c.Mu.Lock()
+	frozen, ending := c.paused(), c.Ending
+	c.Mu.Unlock()
 	switch {
 	case ending:
 		return fault.New(fault.FailedPrecondition, "the seat has ended or is ending").WithOutcome(fault.NotExecuted)

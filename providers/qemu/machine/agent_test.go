@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"berth/providers/process/custodian"
 	"berth/providers/process/seatdir"
 	"berth/providers/qemu/wire"
 )
@@ -130,11 +131,11 @@ func TestAnswerThatNobodyWaitsForIsDropped(t *testing.T) {
 // R54: material up to the limit goes along with the launch; beyond it, and what
 // is no file, is archived.
 func TestSmallMaterialGoesWithTheLaunch(t *testing.T) {
-	s := &supervisor{dir: seatdir.Dir{Path: t.TempDir()}}
+	s := &supervisor{Post: custodian.NewPost(t.TempDir())}
 	if files, err := s.smallMaterial(); files != nil || err != nil {
 		t.Fatalf("without material: %v %v", files, err)
 	}
-	dir := s.dir.File(seatdir.DirMaterial)
+	dir := s.Dir.File(seatdir.DirMaterial)
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}

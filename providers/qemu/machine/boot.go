@@ -78,20 +78,9 @@ func (s *supervisor) boot(ctx context.Context) error {
 		if err = s.attempt(ctx, s.forks(), func(ctx context.Context) error { return s.begin(ctx, patience) }); !errors.Is(err, errSilent) || ctx.Err() != nil {
 			break
 		}
-		s.clear()
+		s.Clear()
 	}
 	return s.bootFault(err)
-}
-
-// clear ends a machine that was given nothing, so that another one can begin.
-func (s *supervisor) clear() {
-	if s.cmd != nil {
-		_ = s.cmd.Process.Kill()
-		<-s.gone
-	}
-	for _, name := range []string{FileMonitor, FileAgent, FileMigration} {
-		_ = os.Remove(name)
-	}
 }
 
 func (s *supervisor) bootFault(err error) error {
@@ -162,14 +151,14 @@ func (s *supervisor) forks() bool {
 }
 
 func (s *supervisor) run(incoming bool) error {
-	log, err := os.OpenFile(s.dir.File(fileLog), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	log, err := os.OpenFile(s.Dir.File(fileLog), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
 	defer log.Close()
 	cmd := exec.Command(s.start.QEMU, s.start.Args(incoming)...)
-	cmd.Dir = s.dir.Path
-	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "BERTH_ENVIRONMENT=" + string(s.dir.ID)}
+	cmd.Dir = s.Dir.Path
+	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "BERTH_ENVIRONMENT=" + string(s.Dir.ID)}
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
@@ -178,7 +167,7 @@ func (s *supervisor) run(incoming bool) error {
 	gone := make(chan struct{})
 	s.cmd, s.gone = cmd, gone
 	var ierr error
-	s.ident.Seat, ierr = identity.Of(cmd.Process.Pid)
+	s.who, ierr = identity.Of(cmd.Process.Pid)
 	go func() {
 		_ = cmd.Wait()
 		close(gone)
@@ -188,7 +177,7 @@ func (s *supervisor) run(incoming bool) error {
 
 // lastWords are the end of what QEMU said.
 func (s *supervisor) lastWords() string {
-	b, _ := os.ReadFile(s.dir.File(fileLog))
+	b, _ := os.ReadFile(s.Dir.File(fileLog))
 	b = bytes.TrimSpace(b[max(0, len(b)-1000):])
 	if len(b) == 0 {
 		return "without a word"
@@ -211,7 +200,7 @@ func (s *supervisor) connect(ctx context.Context) error {
 	if c, err = dial(ctx, FileAgent); err != nil {
 		return err
 	}
-	s.peer = newPeer(c, uint64(time.Now().UnixNano()), func(b []byte) { _, _ = s.out.Write(b) })
+	s.peer = newPeer(c, uint64(time.Now().UnixNano()), func(b []byte) { _, _ = s.Output().Write(b) })
 	return nil
 }
 
@@ -253,7 +242,7 @@ func (s *supervisor) equip(ctx context.Context) error {
 // none, or too much for that. An archive of its own costs a guest that has just
 // been loaded a tenth of a second, because it has never run that code before.
 func (s *supervisor) smallMaterial() (map[string][]byte, error) {
-	entries, err := os.ReadDir(s.dir.File(seatdir.DirMaterial))
+	entries, err := os.ReadDir(s.Dir.File(seatdir.DirMaterial))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
@@ -266,11 +255,11 @@ func (s *supervisor) smallMaterial() (map[string][]byte, error) {
 		if total += st.Size(); !st.Mode().IsRegular() || total > wire.MaxFiles {
 			return nil, nil
 		}
-		if files[e.Name()], err = os.ReadFile(s.dir.File(seatdir.DirMaterial, e.Name())); err != nil {
+		if files[e.Name()], err = os.ReadFile(s.Dir.File(seatdir.DirMaterial, e.Name())); err != nil {
 			return nil, err
 		}
 		if s.start.Handoff {
-			if err := os.Remove(s.dir.File(seatdir.DirMaterial, e.Name())); err != nil {
+			if err := os.Remove(s.Dir.File(seatdir.DirMaterial, e.Name())); err != nil {
 				return nil, err
 			}
 		}
@@ -298,11 +287,11 @@ func (s *supervisor) greeting() (wire.Frame, error) {
 // putMaterial gives the guest its secrets (R54, R55); they are on no command
 // line and in no journal.
 func (s *supervisor) putMaterial(ctx context.Context) error {
-	if ok, err := exists(s.dir.File(seatdir.DirMaterial)); err != nil || !ok {
+	if ok, err := exists(s.Dir.File(seatdir.DirMaterial)); err != nil || !ok {
 		return err
 	}
 	r, w := io.Pipe()
-	go func() { _ = w.CloseWithError(guest.Pack(w, s.dir.File(seatdir.DirMaterial))) }()
+	go func() { _ = w.CloseWithError(guest.Pack(w, s.Dir.File(seatdir.DirMaterial))) }()
 	defer r.Close()
 	return s.peer.call(ctx, wire.Frame{Do: wire.DoPut, Path: guest.MaterialDir}, r, nil)
 }
@@ -316,7 +305,7 @@ func exists(p string) (bool, error) {
 }
 
 func (s *supervisor) putHome(ctx context.Context, want Restore) error {
-	f, err := os.Open(s.dir.File(want.file()))
+	f, err := os.Open(s.Dir.File(want.file()))
 	if err != nil {
 		return err
 	}
@@ -338,7 +327,7 @@ func same(want Restore, sum string) error {
 // restore streams a memory checkpoint in and lets the machine go on, with the
 // time, the entropy and the name of now. A damaged one never runs.
 func (s *supervisor) restore(ctx context.Context, want Restore) error {
-	f, err := os.Open(s.dir.File(want.file()))
+	f, err := os.Open(s.Dir.File(want.file()))
 	if err != nil {
 		return err
 	}

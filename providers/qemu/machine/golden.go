@@ -95,7 +95,7 @@ func (s *supervisor) fromGolden(ctx context.Context) error {
 		return s.equip(ctx)
 	})
 	if err != nil && !s.given {
-		s.clear()
+		s.Clear()
 		s.dropGolden()
 	}
 	if err == nil { // used: it is not the next to go

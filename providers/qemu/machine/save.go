@@ -60,7 +60,7 @@ func (s *supervisor) save(data []byte) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), savePatience)
 	defer cancel()
-	tmp := s.dir.File(StateFile(want.ID) + ".part")
+	tmp := s.Dir.File(StateFile(want.ID) + ".part")
 	f, err := os.OpenFile(tmp, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
@@ -80,13 +80,13 @@ func (s *supervisor) save(data []byte) error {
 		err = f.Sync()
 	}
 	if err == nil {
-		err = os.Rename(tmp, s.dir.File(StateFile(want.ID)))
+		err = os.Rename(tmp, s.Dir.File(StateFile(want.ID)))
 	}
 	if err != nil {
 		return err
 	}
 	k.Checkpoint = &events.Checkpoint{ID: want.ID, Kind: want.Kind, ByteLength: c.n, SHA256: hex.EncodeToString(c.h.Sum(nil)), CapturedAt: at}
-	return s.dir.WriteJSON(seatdir.ManifestFile(want.ID), k)
+	return s.Dir.WriteJSON(seatdir.ManifestFile(want.ID), k)
 }
 
 // counted writes, hashes, counts and bounds.
@@ -108,7 +108,7 @@ func (c *counted) Write(p []byte) (int, error) {
 
 // saveHome archives the seat's home. The agent has to run for it.
 func (s *supervisor) saveHome(ctx context.Context, w io.Writer) error {
-	if s.frozen {
+	if s.Frozen {
 		return fault.New(fault.FailedPrecondition, "a cold checkpoint of a paused machine would have to let it run: resume it first, or choose checkpoint=memory")
 	}
 	return s.peer.call(ctx, wire.Frame{Do: wire.DoGet, Path: guest.Home}, nil, func(b []byte) error {
@@ -119,7 +119,7 @@ func (s *supervisor) saveHome(ctx context.Context, w io.Writer) error {
 
 // saveMemory streams the stopped machine's state to us, hashed on the way.
 func (s *supervisor) saveMemory(ctx context.Context, w io.Writer) error {
-	was := s.frozen
+	was := s.Frozen
 	if err := s.freeze(ctx); err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"berth/providers/process/custodian"
 	"berth/providers/process/seatdir"
 )
 
@@ -39,14 +40,14 @@ func try(path string) error {
 	if err := unix.Chdir(path); err != nil {
 		return err
 	}
-	s := &supervisor{dir: seatdir.Dir{Path: path}}
-	if err := s.dir.ReadJSON(seatdir.FileStart, &s.start); err != nil {
+	s := &supervisor{Post: custodian.NewPost(path)}
+	if err := s.Dir.ReadJSON(seatdir.FileStart, &s.start); err != nil {
 		return err
 	}
-	s.dir.ID = s.start.Environment
+	s.Dir.ID = s.start.Environment
 	ctx, cancel := context.WithTimeout(context.Background(), TrialPatience)
 	defer cancel()
-	defer s.clear()
+	defer s.Clear()
 	return s.attempt(ctx, false, func(ctx context.Context) error {
 		select {
 		case <-s.peer.ready:
