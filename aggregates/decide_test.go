@@ -388,3 +388,21 @@ func TestStatus(t *testing.T) {
 		t.Errorf("scenario 18: stuck %v, live %v", l.Stuck(), l.Live())
 	}
 }
+
+// An operation that a goal waits for is not forgotten for the many steps of a
+// long extension (the simulation's seed 7291). Beyond the limit the oldest is.
+func TestWhatAGoalWaitsForIsKept(t *testing.T) {
+	l := running(t)
+	const goal = "goal.local.me.abcdefghijklmnopqrstuvwxyz.one"
+	waited := func(i int) events.OperationID { return opN("waited", i) }
+	for i := range environment.MaxDone - 1 {
+		f := seen(events.StateRunning)
+		f.Checkpoint = &events.Checkpoint{ID: string(waited(i)), Kind: "cold", CapturedAt: t0}
+		l.add(events.OperationDispatched{Environment: env1, Operation: waited(i), Verb: events.VerbCheckpoint, Goal: goal, Deadline: at(time.Minute)},
+			events.OperationConfirmed{Environment: env1, Operation: waited(i), Facts: f})
+		l.call(opN("pause", i), events.VerbPause, seen(events.StatePaused)).call(opN("resume", i), events.VerbResume, seen(events.StateRunning))
+	}
+	if _, ok := l.Environment.Find(waited(0)); !ok || len(l.Environment.Done) != environment.MaxDone {
+		t.Errorf("the first is kept: %t, of %d", ok, len(l.Environment.Done))
+	}
+}

@@ -3,6 +3,7 @@ package aggregates_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"slices"
 	"testing"
@@ -297,7 +298,7 @@ func TestAQuarantinedSeatIsNotClaimed(t *testing.T) {
 func TestRestoreRefusesOthers(t *testing.T) {
 	for in, code := range map[string]fault.Code{
 		`{"format":1,"seat":{}}`: fault.UnsupportedVersion, `{}`: fault.UnsupportedVersion, `x`: fault.BadRequest,
-		`{"format":3,"seat":{"NoSuchField":1}}`: fault.BadRequest,
+		fmt.Sprintf(`{"format":%d,"seat":{"NoSuchField":1}}`, aggregates.SnapshotFormat): fault.BadRequest,
 	} {
 		if _, err := aggregates.Restore([]byte(in)); fault.CodeOf(err) != code {
 			t.Errorf("%s: %v, want %s", in, err, code)

@@ -11,7 +11,7 @@ import (
 // SnapshotFormat is the version of the folded state's JSON. It is raised with
 // any change of what the fold keeps: a snapshot is only a shortcut, and one of
 // another format is thrown away and the boundary folded from its start.
-const SnapshotFormat = 3
+const SnapshotFormat = 4
 
 type snapshot struct {
 	Format int  `json:"format"`

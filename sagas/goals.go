@@ -126,7 +126,11 @@ func phaseOf(e environment.State) string {
 // the journal.
 func operationVerdict(g goal.State, s aggregates.Seat, b events.Boundary) verdict {
 	op, ok := s.Environment.Find(g.Allocated.Operation)
+	_, planned, old := s.Commands.Seen(events.CommandID(g.Allocated.Operation), g.Fingerprint)
 	switch {
+	case !ok && (planned || old != nil) && s.Slot.Held():
+		return verdict{state: events.GoalUncertain, fault: fault.New(fault.Expired, "so much was done at %s since that its record does not tell how this ended", s.Alias).
+			WithOutcome(fault.Unknown).WithHint("`berth history %s` does", s.Alias)}
 	case !ok && s.Environment.ID == g.Allocated.Environment && s.Slot.Held():
 		return verdict{} // not planned yet
 	case !ok:

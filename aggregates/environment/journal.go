@@ -200,9 +200,18 @@ func without(l []Operation, id events.OperationID) []Operation {
 	return out
 }
 
+// keep adds a finished operation, and beyond MaxDone forgets the oldest of those
+// that no goal waits for: a long extension alone has as many steps.
 func keep(l []*Operation, o *Operation) []*Operation {
-	if n := len(l) + 1 - MaxDone; n > 0 {
-		l = l[n:]
+	drop := -1
+	if len(l) >= MaxDone {
+		drop = max(slices.IndexFunc(l, func(o *Operation) bool { return o.Goal == "" }), 0)
 	}
-	return append(append(make([]*Operation, 0, len(l)+1), l...), o) // exactly as large: there are many seats
+	kept := make([]*Operation, 0, min(len(l)+1, MaxDone)) // exactly as large: there are many seats
+	for i, was := range l {
+		if i != drop {
+			kept = append(kept, was)
+		}
+	}
+	return append(kept, o)
 }

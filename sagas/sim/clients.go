@@ -230,7 +230,7 @@ func (m *manager) export(n events.Alias) {
 // planned is the second commit of an export.
 func (m *manager) planned(b events.Boundary, g goal.State) {
 	a := g.Allocated
-	_, err := m.command(a.Name, "", "", func(seat seatState) ([]events.Event, error) {
+	_, err := m.command(a.Name, events.CommandID(a.Operation), g.Fingerprint, func(seat seatState) ([]events.Event, error) {
 		if seat.Environment.ID != a.Environment {
 			return nil, fault.New(fault.NotFound, "the environment is over")
 		}
