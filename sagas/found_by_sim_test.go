@@ -55,25 +55,28 @@ func TestSpawnThatRanHasSucceeded(t *testing.T) {
 // log tells more (the simulation's seed 7291).
 func TestAForgottenOperationIsNotWaitedFor(t *testing.T) {
 	env, op := events.EnvironmentID("01890a5d-ac96-774b-bcce-b302099a8057"), events.OperationID("0199d1f0-0000-7000-8000-000000000001")
-	g := goal.State{State: events.GoalStateRunning, Command: "export", Fingerprint: "print", Allocated: events.Allocation{Name: "a", Owner: "local", Environment: env, Operation: op}}
 	seat := aggregates.NewSeat(events.SeatBoundary("local", "a"))
 	seat.Slot = seat.Slot.Apply(events.Meta{}, events.SlotClaimed{UID: "abcdefghijklmnopqrstuvwxyz", Environment: env})
 	seat.Environment.ID = env
-	next := func() []events.Event {
+	next := func(command string) []events.Event {
+		g := goal.State{State: events.GoalStateRunning, Command: command, Fingerprint: "print", Allocated: events.Allocation{Name: "a", Owner: "local", Environment: env, Operation: op}}
 		return sagas.NextGoal(g, seat, "goal.local.me.abcdefghijklmnopqrstuvwxyz.one", time.Unix(0, 0))
-	}
-	if es := next(); len(es) != 0 {
-		t.Errorf("before it is planned: %v", es)
 	}
 	forgets := map[string]aggregates.Commands{
 		"the command is remembered":     {Kept: []aggregates.CommandEntry{{ID: events.CommandID(op), Fingerprint: "print"}}},
 		"the command is forgotten, too": {Forgotten: time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)},
 	}
-	for name, commands := range forgets {
-		seat.Commands = commands
-		es := next()
-		if len(es) != 1 || es[0].(events.GoalEnded).State != events.GoalUncertain || es[0].(events.GoalEnded).Fault.Outcome != fault.Unknown {
-			t.Errorf("%s: %v", name, es)
+	for _, command := range []string{"export", goal.CommandTurn} {
+		seat.Commands = aggregates.Commands{}
+		if es := next(command); len(es) != 0 {
+			t.Errorf("%s, before it is planned: %v", command, es)
+		}
+		for name, commands := range forgets {
+			seat.Commands = commands
+			es := next(command)
+			if len(es) != 1 || es[0].(events.GoalEnded).State != events.GoalUncertain || es[0].(events.GoalEnded).Fault.Outcome != fault.Unknown {
+				t.Errorf("%s, %s: %v", command, name, es)
+			}
 		}
 	}
 }

@@ -126,11 +126,9 @@ func phaseOf(e environment.State) string {
 // the journal.
 func operationVerdict(g goal.State, s aggregates.Seat, b events.Boundary) verdict {
 	op, ok := s.Environment.Find(g.Allocated.Operation)
-	_, planned, old := s.Commands.Seen(events.CommandID(g.Allocated.Operation), g.Fingerprint)
 	switch {
-	case !ok && (planned || old != nil) && s.Slot.Held():
-		return verdict{state: events.GoalUncertain, fault: fault.New(fault.Expired, "so much was done at %s since that its record does not tell how this ended", s.Alias).
-			WithOutcome(fault.Unknown).WithHint("`berth history %s` does", s.Alias)}
+	case !ok && s.Slot.Held() && forgotten(g, s):
+		return verdict{state: events.GoalUncertain, fault: untold(s)}
 	case !ok && s.Environment.ID == g.Allocated.Environment && s.Slot.Held():
 		return verdict{} // not planned yet
 	case !ok:
@@ -163,6 +161,19 @@ func operationVerdict(g goal.State, s aggregates.Seat, b events.Boundary) verdic
 	return verdict{phase: string(op.Verb)}
 }
 
+// forgotten says of an operation or a turn that the seat's record does not have
+// that it had it: its id is that of the command that put it there, and is never
+// planned twice.
+func forgotten(g goal.State, s aggregates.Seat) bool {
+	_, done, old := s.Commands.Seen(events.CommandID(g.Allocated.Operation), g.Fingerprint)
+	return done || old != nil
+}
+
+func untold(s aggregates.Seat) *fault.Error {
+	return fault.New(fault.Expired, "so much was done at %s since that its record does not tell how this ended", s.Alias).
+		WithOutcome(fault.Unknown).WithHint("`berth history %s` does", s.Alias)
+}
+
 // restored is the checkpoint that a seat was put back to.
 func restored(e environment.State, op environment.Operation) events.Checkpoint {
 	for _, c := range e.Checkpoints {
@@ -177,6 +188,8 @@ func restored(e environment.State, op environment.Operation) events.Checkpoint {
 func turnVerdict(g goal.State, s aggregates.Seat) verdict {
 	t, ok := s.Turns.Find(g.Allocated.Operation)
 	switch {
+	case !ok && s.Slot.Held() && forgotten(g, s):
+		return verdict{state: events.GoalUncertain, fault: untold(s)}
 	case !ok && means(g, s) && s.Slot.Held():
 		return verdict{} // not relayed yet
 	case !ok:
