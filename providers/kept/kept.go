@@ -9,6 +9,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"hash"
 	"io"
 	"io/fs"
 	"os"
@@ -97,19 +98,21 @@ func Write(to string, most int64, fill func(io.Writer) error) (int64, string, er
 }
 
 func write(to string, most int64, want string, fill func(io.Writer) error) (int64, string, error) {
-	h := sha256.New()
-	c := &counted{most: most}
+	var m *Measure
 	err := durable.Replace(to, 0o600, func(w io.Writer) error {
-		c.w = io.MultiWriter(w, h)
-		if err := fill(c); err != nil {
+		m = NewMeasure(w, most)
+		if err := fill(m); err != nil {
 			return err
 		}
-		if sum := hex.EncodeToString(h.Sum(nil)); want != "" && want != sum {
+		if sum := m.SHA256(); want != "" && want != sum {
 			return fault.New(fault.FailedPrecondition, "the content has the SHA-256 %s and should have %s", sum, want)
 		}
 		return nil
 	})
-	return c.n, hex.EncodeToString(h.Sum(nil)), err
+	if err != nil {
+		return 0, "", err
+	}
+	return m.Bytes, m.SHA256(), nil
 }
 
 // Copy copies a capture whole or not at all, durably, and only with the length
@@ -173,21 +176,33 @@ func Seen(what string, of events.EnvironmentID, err error) *fault.Error {
 	return fault.New(code, "%s of environment %s: %s", what, of, events.Scrub(err.Error())).WithOutcome(fault.Unknown)
 }
 
-// counted counts what it passes on, and refuses more than most.
-type counted struct {
-	w       io.Writer
-	n, most int64
+// Measure counts and hashes what it passes on, and refuses more than a bound.
+type Measure struct {
+	Bytes int64 // that were passed on
+
+	w    io.Writer
+	h    hash.Hash
+	most int64
 }
 
-// Write implements io.Writer.
-func (c *counted) Write(p []byte) (int, error) {
-	if c.n+int64(len(p)) > c.most {
-		return 0, fault.New(fault.ResourceExhausted, "a capture of more than %d bytes", c.most)
+// NewMeasure passes at most most bytes on to w.
+func NewMeasure(w io.Writer, most int64) *Measure {
+	return &Measure{w: w, h: sha256.New(), most: most}
+}
+
+// Write implements io.Writer. What is too much is refused with resource-exhausted.
+func (m *Measure) Write(p []byte) (int, error) {
+	if m.Bytes+int64(len(p)) > m.most {
+		return 0, fault.New(fault.ResourceExhausted, "a capture of more than %d bytes", m.most)
 	}
-	n, err := c.w.Write(p)
-	c.n += int64(n)
+	n, err := m.w.Write(p)
+	_, _ = m.h.Write(p[:n])
+	m.Bytes += int64(n)
 	return n, err
 }
+
+// SHA256 is the digest of what was passed on, in hexadecimal.
+func (m *Measure) SHA256() string { return hex.EncodeToString(m.h.Sum(nil)) }
 
 type bounded struct {
 	ctx context.Context

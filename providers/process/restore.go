@@ -77,7 +77,7 @@ func settleHome(c *seat.Call) error {
 	return c.Dir.SettleHome(e != nil && e.Standing == seatdir.Landed)
 }
 
-// untar is the other way round of tarTree: the tree is on the disk when it
+// untar is the other way round of tree.Pack: the tree is on the disk when it
 // returns, so that no power cut can take from a home that counts as restored.
 func untar(ctx context.Context, r io.Reader, dir string, idBase int) error {
 	root, err := os.OpenRoot(dir) // no entry gets out of it, whatever links it holds

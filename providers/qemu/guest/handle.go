@@ -3,6 +3,7 @@
 package guest
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"berth/internal/tree"
 	"berth/providers/qemu/wire"
 )
 
@@ -99,7 +101,7 @@ func (a *agent) put(f wire.Frame) {
 func (a *agent) get(f wire.Frame) {
 	_ = unix.Kill(-1, unix.SIGSTOP)
 	w := &chunks{n: f.N, out: a.out}
-	err := Pack(w, f.Path)
+	err := tree.Pack(context.Background(), w, f.Path, 0)
 	_ = unix.Kill(-1, unix.SIGCONT)
 	if err == nil {
 		err = w.flush()

@@ -12,67 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
-	"time"
 )
-
-// Pack archives the tree at dir in the order of its names, below `.`. Sockets,
-// pipes and devices are left out. What is in the tree can't lead out of it.
-func Pack(w io.Writer, dir string) error {
-	root, err := os.OpenRoot(dir)
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	tw := tar.NewWriter(w)
-	err = fs.WalkDir(root.FS(), ".", func(p string, _ fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		return packEntry(tw, root, p)
-	})
-	if err != nil {
-		return err
-	}
-	return tw.Close()
-}
-
-func packEntry(tw *tar.Writer, root *os.Root, p string) error {
-	st, err := root.Lstat(p)
-	if err != nil {
-		return err
-	}
-	link := ""
-	switch {
-	case st.Mode()&fs.ModeSymlink != 0:
-		if link, err = root.Readlink(p); err != nil {
-			return err
-		}
-	case !st.Mode().IsRegular() && !st.IsDir():
-		return nil
-	}
-	h, err := tar.FileInfoHeader(st, link)
-	if err != nil {
-		return err
-	}
-	h.Name, h.Uname, h.Gname = p, "", ""
-	h.AccessTime, h.ChangeTime = time.Time{}, time.Time{}
-	if st.IsDir() {
-		h.Name += "/"
-	}
-	if err := tw.WriteHeader(h); err != nil || !st.Mode().IsRegular() {
-		return err
-	}
-	f, err := root.OpenFile(p, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	n, err := io.Copy(tw, io.LimitReader(f, h.Size))
-	if err == nil && n != h.Size {
-		err = fmt.Errorf("%s became shorter while it was read", p)
-	}
-	return err
-}
 
 // Unpack writes a tar below dir, which is made. Names that lead out of it are
 // an error; owners are kept where that is permitted.

@@ -5,9 +5,12 @@ package guest
 import (
 	"archive/tar"
 	"bytes"
+	"context"
 	"os"
 	"path/filepath"
 	"testing"
+
+	"berth/internal/tree"
 )
 
 func TestTreesComeBackAsTheyWere(t *testing.T) {
@@ -24,7 +27,7 @@ func TestTreesComeBackAsTheyWere(t *testing.T) {
 		t.Fatal(err)
 	}
 	var one, two bytes.Buffer
-	if err := Pack(&one, from); err != nil {
+	if err := tree.Pack(context.Background(), &one, from, 0); err != nil {
 		t.Fatal(err)
 	}
 	if err := Unpack(bytes.NewReader(one.Bytes()), to); err != nil {
@@ -36,7 +39,7 @@ func TestTreesComeBackAsTheyWere(t *testing.T) {
 	if l, err := os.Readlink(filepath.Join(to, "out")); l != "../../etc/passwd" || err != nil {
 		t.Errorf("%q %v", l, err)
 	}
-	if err := Pack(&two, to); err != nil || two.Len() != one.Len() {
+	if err := tree.Pack(context.Background(), &two, to, 0); err != nil || two.Len() != one.Len() {
 		t.Errorf("packed again: %d bytes, were %d: %v", two.Len(), one.Len(), err)
 	}
 }

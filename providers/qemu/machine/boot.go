@@ -23,6 +23,7 @@ import (
 
 	"berth/events"
 	"berth/events/fault"
+	"berth/internal/tree"
 	"berth/providers/process/identity"
 	"berth/providers/process/seatdir"
 	"berth/providers/qemu/guest"
@@ -291,7 +292,7 @@ func (s *supervisor) putMaterial(ctx context.Context) error {
 		return err
 	}
 	r, w := io.Pipe()
-	go func() { _ = w.CloseWithError(guest.Pack(w, s.Dir.File(seatdir.DirMaterial))) }()
+	go func() { _ = w.CloseWithError(tree.Pack(context.Background(), w, s.Dir.File(seatdir.DirMaterial), 0)) }()
 	defer r.Close()
 	return s.peer.call(ctx, wire.Frame{Do: wire.DoPut, Path: guest.MaterialDir}, r, nil)
 }

@@ -18,6 +18,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"berth/providers/kept"
 )
 
 // A golden state is the memory of a machine that has booted and was given
@@ -174,9 +176,9 @@ func (s *supervisor) saveGolden(ctx context.Context) error {
 		return err
 	}
 	defer os.Remove(part)
-	c := &counted{f: f, h: sha256.New(), most: MaxGoldenBytes}
 	defer f.Close()
-	if err := s.migrate(ctx, c); err != nil {
+	m := kept.NewMeasure(f, MaxGoldenBytes)
+	if err := s.migrate(ctx, m); err != nil {
 		return err
 	}
 	if err := os.Rename(part, s.goldenFile(StateExt)); err != nil {
@@ -185,7 +187,7 @@ func (s *supervisor) saveGolden(ctx context.Context) error {
 	if is, ok := knowing(f); ok {
 		s.noteGolden(is)
 	}
-	b, err := json.Marshal(Restore{Kind: "memory", SHA256: hex.EncodeToString(c.h.Sum(nil)), ByteLength: c.n})
+	b, err := json.Marshal(Restore{Kind: "memory", SHA256: m.SHA256(), ByteLength: m.Bytes})
 	if err == nil {
 		err = os.WriteFile(part, b, 0o600)
 	}

@@ -4,20 +4,17 @@ package machine
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"time"
 
-	"hash"
-	"net"
-
 	"berth/events"
 	"berth/events/fault"
+	"berth/providers/kept"
 	"berth/providers/process/seatdir"
 	"berth/providers/qemu/guest"
 	"berth/providers/qemu/wire"
@@ -60,50 +57,22 @@ func (s *supervisor) save(data []byte) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), savePatience)
 	defer cancel()
-	tmp := s.Dir.File(StateFile(want.ID) + ".part")
-	f, err := os.OpenFile(tmp, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
-	if err != nil {
-		return err
-	}
-	defer os.Remove(tmp)
-	defer f.Close()
-	c := &counted{f: f, h: sha256.New(), most: MaxSave}
 	at := events.MillisUTC(time.Now())
 	k := Kept{Kept: seatdir.Kept{Operation: want.Operation}}
 	if want.Kind == "memory" {
 		k.Hardware = &s.start.Hardware
-		err = s.saveMemory(ctx, c)
-	} else {
-		err = s.saveHome(ctx, c)
 	}
-	if err == nil {
-		err = f.Sync()
-	}
-	if err == nil {
-		err = os.Rename(tmp, s.Dir.File(StateFile(want.ID)))
-	}
+	n, sum, err := kept.Write(s.Dir.File(StateFile(want.ID)), MaxSave, func(w io.Writer) error {
+		if want.Kind == "memory" {
+			return s.saveMemory(ctx, w)
+		}
+		return s.saveHome(ctx, w)
+	})
 	if err != nil {
 		return err
 	}
-	k.Checkpoint = &events.Checkpoint{ID: want.ID, Kind: want.Kind, ByteLength: c.n, SHA256: hex.EncodeToString(c.h.Sum(nil)), CapturedAt: at}
+	k.Checkpoint = &events.Checkpoint{ID: want.ID, Kind: want.Kind, ByteLength: n, SHA256: sum, CapturedAt: at}
 	return s.Dir.WriteJSON(seatdir.ManifestFile(want.ID), k)
-}
-
-// counted writes, hashes, counts and bounds.
-type counted struct {
-	f       *os.File
-	h       hash.Hash
-	n, most int64
-}
-
-func (c *counted) Write(p []byte) (int, error) {
-	if c.n+int64(len(p)) > c.most {
-		return 0, fault.New(fault.ResourceExhausted, "a checkpoint of more than %d bytes", c.most)
-	}
-	n, err := c.f.Write(p)
-	_, _ = c.h.Write(p[:n])
-	c.n += int64(n)
-	return n, err
 }
 
 // saveHome archives the seat's home. The agent has to run for it.
