@@ -16,6 +16,9 @@ func (in SpawnInput) checkConnector() error {
 	if err := row.CheckCommand(in.Command); err != nil {
 		return of("command", err)
 	}
+	if err := row.CheckSign(in.Sign); err != nil {
+		return of("sign", err)
+	}
 	if in.Sign != "" {
 		sign, err := connector.ParseSign(in.Sign)
 		if err != nil {

@@ -6,6 +6,7 @@ import (
 	"berth/aggregates/head"
 	"berth/events"
 	"berth/events/fault"
+	"berth/internal/connector"
 )
 
 //house:pure
@@ -92,9 +93,19 @@ func giveUp(v *View) Action {
 func exitedEarlyFault(v *View) Action {
 	why := fault.New(fault.FailedPrecondition, "the process ended before it was ready").WithOutcome(fault.Executed)
 	if c := v.env().ExitCode; c != nil {
-		why = fault.New(fault.FailedPrecondition, "the process ended with exit code %d before it was ready", *c).WithOutcome(fault.Executed)
+		why = fault.New(fault.FailedPrecondition, "the process ended with exit code %d before it was ready%s", *c, meaning(v.Seat.Environment.Plan, *c)).WithOutcome(fault.Executed)
 	}
 	return appendAction(events.EnvironmentRefused{Environment: v.env().ID, Fault: why})
+}
+
+// meaning is what a connector says by an exit code; empty: nothing.
+func meaning(p events.Plan, code int) string {
+	if p.Connector != nil {
+		if said := connector.Meaning(p.Connector.Name, code); said != "" {
+			return ": " + said
+		}
+	}
+	return ""
 }
 
 // activate says, with the activation, that a launch for a user is enrolled (D7).

@@ -123,6 +123,14 @@ func cmdSave(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv(args[0], got)
 }
 
+// cmdLoad keeps a file's text in a variable: load NAME FILE.
+func cmdLoad(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: load NAME FILE")
+	}
+	ts.Setenv(args[0], ts.ReadFile(args[1]))
+}
+
 // look finds a value in a document, as text: strings bare, everything else as
 // JSON, and "absent" for what is not there.
 func look(doc, path string) (string, error) {

@@ -12,6 +12,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"berth/events/fault"
+	"berth/internal/acp"
 	"berth/internal/cli"
 	"berth/providers/process"
 	"berth/providers/qemu"
@@ -25,7 +26,7 @@ var update = flag.Bool("update", false, "rewrite the expectations of scripts")
 // The test binary is the program when it is called berth, and a custodian or a
 // seat when a manager of a script starts one.
 func TestMain(m *testing.M) {
-	for _, role := range []func([]string) (bool, int){qemu.Main, process.Main} {
+	for _, role := range []func([]string) (bool, int){qemu.Main, process.Main, acp.Main} {
 		if handled, code := role(os.Args[1:]); handled {
 			os.Exit(code)
 		}
@@ -60,7 +61,7 @@ func TestScripts(t *testing.T) {
 		},
 		Condition: condition,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"up": cmdUp, "down": cmdDown, "ended": cmdEnded, "kill9": cmdKill9, "restarts": cmdRestarts, "scribble": cmdScribble, "exits": cmdExits, "until": cmdUntil, "json": cmdJSON, "save": cmdSave,
+			"up": cmdUp, "down": cmdDown, "ended": cmdEnded, "kill9": cmdKill9, "restarts": cmdRestarts, "scribble": cmdScribble, "exits": cmdExits, "until": cmdUntil, "json": cmdJSON, "save": cmdSave, "load": cmdLoad,
 			"http": cmdHTTP, "sha256": cmdSHA256, "glob": cmdGlob, "append-event": cmdAppendEvent, "newer-format": cmdNewerFormat, "canary": cmdCanary, "fill": cmdFill, "external": cmdExternal, "context": cmdContext, "tmpfs": cmdTmpfs, "refused": cmdRefused, "race": cmdRace,
 			"watch": cmdWatch, "seen": cmdSeen, "watched": cmdWatched, "on-terminal": cmdOnTerminal,
 		},

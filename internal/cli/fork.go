@@ -7,7 +7,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"berth/commands"
+	"berth/events"
 	"berth/events/fault"
+	"berth/internal/connector"
 	"berth/providers"
 )
 
@@ -71,5 +73,22 @@ func (f *spawnFlags) fork(of commands.InspectResult, checkpoint, name string) er
 	f.in.Options = map[string]string{}
 	maps.Copy(f.in.Options, p.Options)
 	f.in.Options[providers.OptionFrom] = string(of.Environment.ID) + "/" + checkpoint
+	return f.connectAs(p)
+}
+
+// connectAs asks for the connector of a plan. A persona's text stays behind: what
+// goes on from the checkpoint was told already.
+func (f *spawnFlags) connectAs(p events.Plan) error {
+	if p.Connector == nil {
+		return nil
+	}
+	row, err := connector.Find(p.Connector.Name)
+	if err != nil {
+		return err
+	}
+	f.in.Connector, f.in.Prompt, f.in.Command = row.Name, p.Connector.Prompt, row.Given(p.Command)
+	if !row.OwnSign {
+		f.in.Sign = connector.FormatSign(p.Connector.Ready)
+	}
 	return nil
 }

@@ -14,6 +14,7 @@ import (
 	"berth/commands/client"
 	"berth/events"
 	"berth/events/fault"
+	"berth/internal/connector"
 )
 
 // glance is how long a spawn is watched for a person who did not say --wait.
@@ -94,7 +95,7 @@ func (f *spawnFlags) planFlags(c *cobra.Command) {
 	fl.StringVar(&f.in.Disk, "disk", "", "disk, such as 10GiB; not limited if absent")
 	fl.StringVar(&f.network, "network", "", "network of the provider, such as none; its default if absent")
 	fl.StringVar(&f.in.TTL, "ttl", "", "lifetime from acceptance, such as 1h; none for no end (default 1h)")
-	fl.StringVar(&f.in.Connector, "connector", "", "what runs in the seat: exec or shell (default exec: the command as it is)")
+	fl.StringVar(&f.in.Connector, "connector", "", fmt.Sprintf("what runs in the seat: %s (default %s: the command as it is)", strings.Join(connector.Names(), ", "), connector.Exec))
 	fl.StringVar(&f.ready, "ready", "", "how the seat shows that it is ready: started, fd, pattern:REGEX or port:N (default the connector's own way); a duration is read as --ready-within")
 	fl.StringVar(&f.in.Ready, "ready-within", "", "readiness deadline (default what the connector declares; 2m without one)")
 	fl.StringVar(&f.in.Prompt, "prompt", "", "what the connector is asked first; public text, never a secret")

@@ -21,12 +21,23 @@ func TestTableIsWhole(t *testing.T) {
 		if r.Sign != nil && r.Sign.Check() != nil {
 			t.Errorf("%s declares a sign that nothing gives", r.Name)
 		}
+		for _, e := range r.Exits {
+			if e.Code < 1 || e.Code > 125 && e.Code != 127 || e.Meaning == "" || Meaning(r.Name, e.Code) != e.Meaning || events.CheckText("meaning", e.Meaning) != nil {
+				t.Errorf("%s: exit code %+v", r.Name, e)
+			}
+		}
+		if Meaning(r.Name, 0) != "" || Meaning("telepathy", 1) != "" {
+			t.Errorf("%s: an exit code that is not declared has a meaning", r.Name)
+		}
 		var given []string
 		if r.Takes != TakesNone {
 			given = []string{"agent", "--flag"}
 		}
 		if err := r.CheckCommand(given); err != nil {
 			t.Errorf("%s: %v", r.Name, err)
+		}
+		if back := r.Given(r.Command(given)); !slices.Equal(back, given) {
+			t.Errorf("%s: of %q was made a command line of %q", r.Name, given, back)
 		}
 		for i, w := range r.Command(given) {
 			if w == "" || events.CheckTextMulti("word", w) != nil {
@@ -49,12 +60,20 @@ func mustFind(t *testing.T, name string) Row {
 }
 
 func TestWhatAConnectorHasNoUseForIsRefused(t *testing.T) {
-	for name, command := range map[string][]string{Shell: {"date"}} {
+	for name, command := range map[string][]string{Shell: {"date"}, ACP: nil} {
 		if err := mustFind(t, name).CheckCommand(command); fault.CodeOf(err) != fault.BadRequest {
 			t.Errorf("%s with %q: %v", name, command, err)
 		}
 	}
-	if _, err := Find("telepathy"); fault.CodeOf(err) != fault.BadRequest || !strings.Contains(err.Error(), "exec, shell") {
+	if err := mustFind(t, ACP).CheckSign("started"); fault.CodeOf(err) != fault.BadRequest {
+		t.Error(err)
+	}
+	for _, r := range Table {
+		if err := r.CheckSign(""); err != nil {
+			t.Errorf("%s: %v", r.Name, err)
+		}
+	}
+	if _, err := Find("telepathy"); fault.CodeOf(err) != fault.BadRequest || !strings.Contains(err.Error(), "exec, shell, acp") {
 		t.Error(err)
 	}
 }
@@ -69,6 +88,9 @@ func TestParseSign(t *testing.T) {
 		got, err := ParseSign(s)
 		if err != nil || (got == nil) != (want == nil) || got != nil && *got != *want {
 			t.Errorf("%q: %+v, %v", s, got, err)
+		}
+		if back := FormatSign(got); back != s {
+			t.Errorf("%q is written as %q", s, back)
 		}
 	}
 	for _, s := range []string{"", "now", "fd:4", "port", "port:", "port:0", "port:65536", "port:http", "pattern", "pattern:", "pattern:(", "pattern:a*",

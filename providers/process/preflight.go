@@ -15,6 +15,7 @@ import (
 
 	"berth/events"
 	"berth/events/fault"
+	"berth/internal/acp"
 	"berth/providers"
 	"berth/providers/process/cgroup"
 	"berth/providers/process/custodian"
@@ -170,6 +171,8 @@ func (d *Driver) checkImage(ctx context.Context, plan events.Plan, ch choice, ch
 	switch {
 	case len(plan.Command) == 0 || plan.Command[0] == "":
 		check("command", false, "there is no command")
+	case plan.Command[0] == acp.Program:
+		check("command", true, "this program, with the agent that it is to talk to")
 	case plan.Image.Kind != "template":
 		check("command", true, "looked up in the image at the start")
 	default:

@@ -1,0 +1,269 @@
+package acp
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	proto "github.com/coder/acp-go-sdk"
+)
+
+const (
+	// MaxLine bounds a line that is typed, in bytes.
+	MaxLine = 64 << 10
+	// MaxWaiting bounds the lines that wait for the end of a turn.
+	MaxWaiting = 16
+	// version is the protocol's that is spoken.
+	version = 1
+	// authRequired is the error by which an agent says that it wants a login.
+	authRequired = -32000
+)
+
+// errGone is the end of an agent that nobody asked for.
+var errGone = errors.New("the agent closed its connection")
+
+// Seat is what surrounds a conversation.
+type Seat struct {
+	In         io.Reader // lines that are typed
+	Out        io.Writer // what people see
+	Interrupts <-chan os.Signal
+	Dir        string // where the agent is to work, absolute
+	Home       string // where the session is remembered; empty: nowhere
+	Material   string // directory of prompt and persona; empty: none
+	Ready      func() // called once, when there is a session
+}
+
+// Talk is the conversation with one agent.
+type Talk struct {
+	seat    Seat
+	page    *page
+	conn    *proto.ClientSideConnection
+	session proto.SessionId
+	preface string // goes before the first prompt
+	first   string // the first prompt; empty: none
+
+	asks    chan *ask
+	asked   []*ask // that wait for an answer, the shown one first
+	waiting []string
+	turn    chan error // answered when the turn under way ends; nil: none is
+}
+
+// ask is a question of the agent.
+type ask struct {
+	request proto.RequestPermissionRequest
+	answer  chan proto.RequestPermissionOutcome
+}
+
+// New is a conversation with an agent whose input and output are given. Nothing
+// is sent before Open.
+func New(s Seat, in io.Writer, out io.Reader) *Talk {
+	t := &Talk{seat: s, page: newPage(s.Out), asks: make(chan *ask)}
+	t.conn = proto.NewClientSideConnection(&client{t}, in, out)
+	t.conn.SetLogger(slog.New(slog.DiscardHandler)) // it would quote what it could not read
+	return t
+}
+
+// Open agrees with the agent on the protocol and begins a session, or takes the
+// one up that the home remembers, where the agent can.
+func (t *Talk) Open(ctx context.Context) error {
+	prompt, persona, err := t.seat.texts()
+	if err != nil {
+		return err
+	}
+	hello, err := t.conn.Initialize(ctx, proto.InitializeRequest{
+		ProtocolVersion: version,
+		ClientInfo:      &proto.Implementation{Name: "berth", Version: "1"},
+	})
+	if err != nil {
+		return t.failed("the agent does not answer initialize", err)
+	}
+	if hello.ProtocolVersion != version {
+		return exitError{ExitVersion, fmt.Errorf("the agent speaks version %d of the Agent Client Protocol, and Berth version %d", hello.ProtocolVersion, version)}
+	}
+	kept := t.seat.remembered()
+	resumed := false
+	if kept.Session != "" && hello.AgentCapabilities.LoadSession {
+		_, err := t.conn.LoadSession(ctx, proto.LoadSessionRequest{SessionId: proto.SessionId(kept.Session), Cwd: t.seat.Dir, McpServers: []proto.McpServer{}})
+		if resumed = err == nil; resumed {
+			t.session = proto.SessionId(kept.Session)
+			t.page.line("[session %s goes on]", kept.Session)
+		} else {
+			t.page.line("[session %s can't be taken up: %s]", kept.Session, said(err))
+		}
+	}
+	if !resumed {
+		r, err := t.conn.NewSession(ctx, proto.NewSessionRequest{Cwd: t.seat.Dir, McpServers: []proto.McpServer{}})
+		if err != nil {
+			if login := loginFor(err, hello.AuthMethods); login != nil {
+				return login
+			}
+			return t.failed("the agent does not begin a session", err)
+		}
+		t.session, t.preface = r.SessionId, persona
+	}
+	if now := (memory{Session: string(t.session), Prompt: digest(prompt)}); !resumed || now != kept {
+		t.first = prompt // it is not part of the session yet
+		t.seat.remember(now)
+	}
+	t.seat.Ready()
+	return nil
+}
+
+// Talk goes on until the input ends, which is no error, or the agent does.
+func (t *Talk) Talk(ctx context.Context) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	typed := lines(ctx, t.seat.In)
+	if t.first != "" {
+		t.begin(ctx, t.first)
+	}
+	for {
+		select {
+		case line, ok := <-typed:
+			if !ok {
+				return nil
+			}
+			t.hear(ctx, line)
+		case a := <-t.asks:
+			if t.asked = append(t.asked, a); len(t.asked) == 1 {
+				t.page.question(a.request)
+			}
+		case err := <-t.turn:
+			if t.turn = nil; err != nil {
+				t.page.line("[the turn failed: %s]", said(err))
+			}
+			if len(t.waiting) > 0 {
+				next := t.waiting[0]
+				t.waiting = t.waiting[1:]
+				t.begin(ctx, next)
+			}
+		case <-t.seat.Interrupts:
+			t.cancel(ctx)
+		case <-t.conn.Done():
+			return errGone
+		}
+	}
+}
+
+// hear takes a typed line: the answer to what is asked, a prompt, or one for
+// when the turn under way has ended.
+func (t *Talk) hear(ctx context.Context, line string) {
+	switch {
+	case len(t.asked) > 0:
+		t.reply(line)
+	case strings.TrimSpace(line) == "":
+	case t.turn == nil:
+		t.begin(ctx, line)
+	case len(t.waiting) == MaxWaiting:
+		t.page.line("[%d prompts wait already: this one is dropped]", MaxWaiting)
+	default:
+		t.waiting = append(t.waiting, line)
+		t.page.line("[it is asked when this turn has ended; Ctrl-C ends it now]")
+	}
+}
+
+// begin sends a prompt. Only one is under way.
+func (t *Talk) begin(ctx context.Context, text string) {
+	if t.preface != "" {
+		text, t.preface = t.preface+"\n\n"+text, ""
+	}
+	done := make(chan error, 1)
+	t.turn = done
+	go func() {
+		r, err := t.conn.Prompt(ctx, proto.PromptRequest{SessionId: t.session, Prompt: []proto.ContentBlock{proto.TextBlock(text)}})
+		if err == nil {
+			t.page.line("[%s]", cmp.Or(string(r.StopReason), "end of turn"))
+		}
+		done <- err
+	}()
+}
+
+// reply answers the question that is shown with one of its options, by number.
+func (t *Talk) reply(line string) {
+	a := t.asked[0]
+	n, err := strconv.Atoi(strings.TrimSpace(line))
+	if err != nil || n < 1 || n > len(a.request.Options) {
+		t.page.line("[a number from 1 to %d]", len(a.request.Options))
+		return
+	}
+	a.answer <- proto.NewRequestPermissionOutcomeSelected(a.request.Options[n-1].OptionId)
+	if t.asked = slices.Delete(t.asked, 0, 1); len(t.asked) > 0 {
+		t.page.question(t.asked[0].request)
+	}
+}
+
+// cancel ends the turn under way, and answers what is asked in it so.
+func (t *Talk) cancel(ctx context.Context) {
+	if t.turn == nil {
+		t.page.line("[nothing is under way; Ctrl-D ends the session]")
+		return
+	}
+	if err := t.conn.Cancel(ctx, proto.CancelNotification{SessionId: t.session}); err != nil {
+		t.page.line("[the turn could not be cancelled: %s]", said(err))
+	}
+	for _, a := range t.asked {
+		a.answer <- proto.NewRequestPermissionOutcomeCancelled()
+	}
+	t.asked = nil
+}
+
+// failed says what went wrong; an agent that is gone said nothing.
+func (t *Talk) failed(what string, err error) error {
+	select {
+	case <-t.conn.Done():
+		return fmt.Errorf("%s: %w", what, errGone)
+	default:
+		return fmt.Errorf("%s: %s", what, said(err))
+	}
+}
+
+// loginFor tells of the logins that an agent wants, where that is why it
+// refused; else nil.
+func loginFor(err error, methods []proto.AuthMethod) error {
+	var r *proto.RequestError
+	if !errors.As(err, &r) || r.Code != authRequired {
+		return nil
+	}
+	var names []string
+	for _, m := range methods {
+		if m.Agent != nil {
+			names = append(names, m.Agent.Name)
+		}
+	}
+	return exitError{ExitLogin, fmt.Errorf("the agent wants a login first (%s): log in with its own command in the same home", cmp.Or(clean(strings.Join(names, ", ")), "it does not say how"))}
+}
+
+// said is what an agent's error says, without the protocol around it.
+func said(err error) string {
+	var r *proto.RequestError
+	if errors.As(err, &r) {
+		return clean(r.Message)
+	}
+	return clean(err.Error())
+}
+
+// lines reads what is typed, until its end or a line that is too long.
+func lines(ctx context.Context, r io.Reader) <-chan string {
+	out := make(chan string)
+	go func() {
+		defer close(out)
+		s := bufio.NewScanner(r)
+		s.Buffer(make([]byte, 0, 4096), MaxLine)
+		for s.Scan() {
+			select {
+			case out <- s.Text():
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return out
+}
