@@ -15,6 +15,7 @@ import (
 	"berth/events/eventlog/logtest"
 	"berth/events/eventlog/stream"
 	"berth/internal/embedded"
+	"berth/internal/prove/link"
 )
 
 // withServer runs the server of the script's data directory, while its manager
@@ -114,4 +115,27 @@ func cmdExternal(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	ts.Defer(srv.Stop)
 	ts.Setenv("EXTERNAL", srv.ClientURL())
+}
+
+// cmdLink makes a link to the server of a URL that can be cut, and keeps its URL
+// in LINK: link URL. `link cut` and `link mend` are about it.
+func cmdLink(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: link URL|cut|mend")
+	}
+	m := managerOf(ts)
+	switch {
+	case m.link == nil:
+		l, err := link.New(strings.TrimPrefix(args[0], "nats://"))
+		ts.Check(err)
+		ts.Defer(l.Close)
+		m.link = l
+		ts.Setenv("LINK", "nats://"+l.Addr())
+	case args[0] == "cut":
+		m.link.Cut()
+	case args[0] == "mend":
+		m.link.Mend()
+	default:
+		ts.Fatalf("there is a link already")
+	}
 }

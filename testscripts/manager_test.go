@@ -16,6 +16,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"berth"
+	"berth/internal/prove/link"
 )
 
 // patience is how long a script waits for anything; a condition that holds
@@ -37,6 +38,7 @@ type manager struct {
 	args   []string
 
 	watched *watched
+	link    *link.Link
 	unmount func()
 }
 

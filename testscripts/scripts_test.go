@@ -62,7 +62,7 @@ func TestScripts(t *testing.T) {
 		Condition: condition,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"up": cmdUp, "down": cmdDown, "ended": cmdEnded, "kill9": cmdKill9, "restarts": cmdRestarts, "scribble": cmdScribble, "exits": cmdExits, "until": cmdUntil, "json": cmdJSON, "save": cmdSave, "load": cmdLoad,
-			"http": cmdHTTP, "sha256": cmdSHA256, "glob": cmdGlob, "append-event": cmdAppendEvent, "newer-format": cmdNewerFormat, "canary": cmdCanary, "fill": cmdFill, "external": cmdExternal, "context": cmdContext, "tmpfs": cmdTmpfs, "refused": cmdRefused, "race": cmdRace,
+			"http": cmdHTTP, "sha256": cmdSHA256, "glob": cmdGlob, "append-event": cmdAppendEvent, "newer-format": cmdNewerFormat, "canary": cmdCanary, "fill": cmdFill, "external": cmdExternal, "link": cmdLink, "context": cmdContext, "tmpfs": cmdTmpfs, "refused": cmdRefused, "race": cmdRace,
 			"watch": cmdWatch, "seen": cmdSeen, "watched": cmdWatched, "on-terminal": cmdOnTerminal,
 		},
 	})

@@ -3,7 +3,6 @@ package attach_test
 import (
 	"bytes"
 	"context"
-	"io"
 	"net"
 	"strings"
 	"sync"
@@ -14,83 +13,12 @@ import (
 	"berth/commands/commandstest"
 	"berth/events"
 	"berth/internal/embedded"
+	"berth/internal/prove/link"
 	"berth/providers"
 	"berth/providers/process/custodian"
 	"berth/providers/process/seatdir"
 	"berth/terminal"
 )
-
-// proxy is a link that can be cut.
-type proxy struct {
-	net.Listener
-	to    string
-	mu    sync.Mutex
-	open  map[net.Conn]bool
-	isCut bool
-}
-
-func newProxy(t *testing.T, to string) *proxy {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &proxy{Listener: l, to: strings.TrimPrefix(to, "nats://"), open: map[net.Conn]bool{}}
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			wg.Go(func() { p.pass(c) })
-		}
-	})
-	t.Cleanup(func() { _ = l.Close(); p.cut(); wg.Wait() })
-	return p
-}
-
-// keep takes a connection in, unless the link is cut.
-func (p *proxy) keep(c net.Conn) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.isCut {
-		_ = c.Close()
-		return false
-	}
-	p.open[c] = true
-	return true
-}
-
-func (p *proxy) pass(near net.Conn) {
-	if !p.keep(near) {
-		return
-	}
-	defer near.Close()
-	far, err := net.Dial("tcp", p.to)
-	if err != nil || !p.keep(far) {
-		return
-	}
-	defer far.Close()
-	done := make(chan struct{})
-	go func() { defer close(done); _, _ = io.Copy(far, near); _ = far.Close() }()
-	_, _ = io.Copy(near, far)
-	_ = near.Close()
-	<-done
-}
-
-// cut ends every connection, and refuses new ones until mended.
-func (p *proxy) cut() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.isCut = true
-	for c := range p.open {
-		_ = c.Close()
-	}
-	clear(p.open)
-}
-
-func (p *proxy) mend() { p.mu.Lock(); defer p.mu.Unlock(); p.isCut = false }
 
 // kept is a terminal over the output of a real custodian, that echoes.
 type kept struct{ *custodian.Output }
@@ -125,8 +53,12 @@ func TestALinkCutUnderOutput(t *testing.T) {
 	}
 	t.Cleanup(out.Close)
 	w := worldWith(t, embedded.Options{Listen: true}, kept{out})
-	p := newProxy(t, w.url)
-	nc, err := nats.Connect("nats://"+p.Addr().String(), nats.NoReconnect())
+	p, err := link.New(strings.TrimPrefix(w.url, "nats://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Close)
+	nc, err := nats.Connect("nats://"+p.Addr(), nats.NoReconnect())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -156,16 +88,16 @@ func TestALinkCutUnderOutput(t *testing.T) {
 		}
 		_, _ = out.Write([]byte("\x1b[H\x1b[2Jthe last screen\r\n"))
 	})
-	wg.Go(func() { <-half; p.cut(); close(cut) })
+	wg.Go(func() { <-half; p.Cut(); close(cut) })
 	if f := ended(w, far); f.Reason != terminal.EndLinkLost {
 		t.Fatalf("a cut link ends the session with %+v", f)
 	}
 	w.shows(near, "the last screen") // though nobody takes the other's frames
-	p.mend()
+	p.Mend()
 
 	// Another connection is made and another session asked for, as berth attach
 	// does.
-	anew, err := nats.Connect("nats://" + p.Addr().String())
+	anew, err := nats.Connect("nats://" + p.Addr())
 	if err != nil {
 		t.Fatal(err)
 	}
