@@ -32,6 +32,10 @@ func (i Inspection) Explain(now time.Time) Explanation {
 	i.explainStatus(&e, now)
 	i.explainOperation(&e, now)
 	i.explainGate(&e)
+	if i.HolderAway {
+		e.why("its instance %s was stopped: what is asked for is kept, and nothing is carried out until that instance is started", i.Slot.Holder)
+		e.next("start that instance, or `berth takeover %s` at another one that reaches its provider", i.Slot.Holder)
+	}
 	if n := len(i.Queue); n > 0 {
 		e.why("%s asked for and not begun, one after the other: %s", many(n, "operation is", "operations are"), verbs(i.Queue))
 	}

@@ -56,6 +56,8 @@ func TestExplanations(t *testing.T) {
 			[]string{"another 1h0m0s", "2 times", "2 operations are asked for and not begun", "pause, resume"}},
 		"stopped": {projections.Inspection{Alias: "demo", Status: aggregates.StatusStopped, ExitCode: &code, Operation: op(environment.Excluded, nil)},
 			[]string{"exit code 3", "never to have happened"}},
+		"its instance is away": {projections.Inspection{Alias: "demo", Status: aggregates.StatusRetiring, HolderAway: true, Slot: projections.Slot{Holder: "cccccccccccccccccccccccccc"}},
+			[]string{"instance cccccccccccccccccccccccccc was stopped", "berth takeover cccccccccccccccccccccccccc"}},
 		"a network that is another": {projections.Inspection{Alias: "demo", Status: aggregates.StatusRunning, Drift: "host", Environment: &projections.ManagedEnvironmentRecord{Network: "none"}},
 			[]string{`observed as "host"`, "R25"}},
 	} {

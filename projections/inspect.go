@@ -3,6 +3,7 @@ package projections
 import (
 	"berth/aggregates"
 	"berth/aggregates/head"
+	"berth/aggregates/instance"
 	"berth/aggregates/slot"
 	"berth/events"
 	"berth/events/fault"
@@ -32,7 +33,8 @@ type Inspection struct {
 	Restores    int                       `json:"restores,omitempty"`     // how many of them by a restore that was asked for
 	Drift       string                    `json:"networkDrift,omitempty"` // the network that was observed, where it is not the recorded one (R25)
 	Fault       *fault.Error              `json:"fault,omitempty"`
-	Lives       int                       `json:"lives"` // lifecycles of this name that have ended
+	Lives       int                       `json:"lives"`                // lifecycles of this name that have ended
+	HolderAway  bool                      `json:"holderAway,omitempty"` // its instance recorded its end, and nothing is carried out until it is started
 	Boundary    uint64                    `json:"boundarySequence"`
 	Consistency string                    `json:"consistency"` // always snapshot
 	AsOf        uint64                    `json:"asOf"`
@@ -75,6 +77,9 @@ func (v *Views) Inspect(o events.Owner, a events.Alias) (Inspection, bool) {
 		Operation: operationOf(e), Operations: []OperationView{}, Queue: []OperationView{}, Checkpoints: e.Checkpoints,
 		Plan: e.Plan, Target: e.Target, Deadline: millis(e.Deadline), Custody: e.Custody, ExitCode: e.ExitCode, Ready: e.Ready,
 		Machines: e.Incarnations, Restores: e.Restores, Drift: e.Drift, Fault: e.Refusal, Lives: len(past), Boundary: s.Sequence, Consistency: "snapshot", AsOf: v.sequence,
+	}
+	if h := v.instances[s.Slot.Holder]; h != nil {
+		out.HolderAway = s.Slot.Held() && h.state.Phase == instance.Stopped
 	}
 	if e.ID != "" {
 		r := RecordOf(s, v.space)

@@ -88,5 +88,5 @@ func over(ctx context.Context, what string, last commands.WaitResult, err error)
 	if ctx.Err() == context.Canceled {
 		code = fault.Cancelled
 	}
-	return fault.New(code, "the wait for %s ended before it did; it is %s", what, at).WithOutcome(fault.NotExecuted).WithHint("the work goes on; wait again, or look with `berth inspect`")
+	return fault.New(code, "the wait for %s ended before it did; it is %s", what, at).WithOutcome(fault.NotExecuted).WithHint("what was asked for is kept: wait again, or see with `berth inspect NAME --explain` what it waits for")
 }
