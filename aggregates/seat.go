@@ -177,7 +177,15 @@ func (s Seat) held() error {
 		return err
 	}
 	if !s.Slot.Held() {
-		return fault.New(fault.NotFound, "there is no environment named %s", s.Alias).WithHint("`berth ls` lists what there is")
+		return s.Nobody()
 	}
 	return nil
+}
+
+// Nobody is the refusal of what is asked of a name that nobody holds: not-found.
+func (s Seat) Nobody() *fault.Error {
+	if s.Slot.Phase == slot.Retired {
+		return fault.New(fault.NotFound, "%s is retired: nothing of it is there any more", s.Alias).WithHint("`berth history %s` tells how it ended; `berth ls` lists what there is", s.Alias)
+	}
+	return fault.New(fault.NotFound, "there is no environment named %s", s.Alias).WithHint("`berth ls` lists what there is")
 }

@@ -32,7 +32,7 @@ type SpawnInput struct {
 	// Resume is the claim on a transcript, which this spawn uses up.
 	Resume       string `json:"resume,omitzero" doc:"claim on a transcript that the seat goes on from; this spawn uses it up" pattern:"^[a-z2-7]{26}$"`
 	ResumeSource string `json:"resumeSource,omitzero" doc:"the session that is meant; a claim on another's transcript is refused" maxLength:"128"`
-	Connector    string `json:"connector,omitzero" doc:"declared harness: exec, shell or acp; a plain command if absent" enum:"exec,shell"`
+	Connector    string `json:"connector,omitzero" doc:"declared harness: exec, shell or acp; a plain command if absent" enum:"exec,shell,acp"`
 	Sign         string `json:"sign,omitzero" doc:"how the seat shows that it is ready: started, fd, pattern:REGEX or port:N; the connector's own way if absent" maxLength:"264"`
 	Prompt       string `json:"prompt,omitzero" doc:"what the harness is asked first; public text of several lines" maxLength:"16384"`
 	Delegated    bool   `json:"delegated,omitzero" doc:"the seat begins with a hand-off, which the command takes from a pipe (H1)"`

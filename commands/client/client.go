@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	jsonv2 "github.com/go-json-experiment/json"
@@ -146,7 +147,7 @@ func (c *Client) call(ctx context.Context, row *commands.Contract, in commands.I
 			continue
 		}
 		if !repeatable(row, err) || time.Since(begun) >= s.patience || !pause(ctx, n) {
-			return commands.Reply{}, err
+			return commands.Reply{}, told(row, err, s.id, in)
 		}
 	}
 }
@@ -262,6 +263,19 @@ func silence(row *commands.Contract, target string, err error) error {
 		return fault.New(fault.DeadlineExceeded, "%s was not answered in time", row.Name).WithOutcome(outcome).WithHint("%s", hint)
 	}
 	return fault.New(fault.Unavailable, "the connection failed before %s was answered: %s", row.Name, events.Scrub(err.Error())).WithOutcome(outcome).WithHint("%s", hint)
+}
+
+// told names what an unanswered write can be asked about by.
+func told(row *commands.Contract, err error, id events.CommandID, in commands.Input) error {
+	e := fault.From(err)
+	if row.Kind != commands.Goal || e.Outcome != fault.Unknown || !slices.Contains([]fault.Code{fault.Unavailable, fault.DeadlineExceeded, fault.Cancelled}, e.Code) {
+		return err
+	}
+	goal := string(id)
+	if g, ok := in.(commands.Goaler); ok && g.GoalID() != "" {
+		goal = g.GoalID()
+	}
+	return e.WithHint("`berth goal %s` tells what became of it; asked again with that goal it is the same one", goal)
 }
 
 // unsent is the error of a request that was refused on this side before

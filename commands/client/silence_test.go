@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"berth/commands"
+	"berth/events"
 	"berth/events/fault"
 
 	"github.com/nats-io/nats.go"
@@ -28,5 +29,22 @@ func TestE8SilenceSaysWhatToDoNext(t *testing.T) {
 				t.Errorf("%s after %q: %v, hint %q", c.row.Name, cause, err, f.Hint)
 			}
 		}
+	}
+}
+
+// Whoever did not hear of a goal is told its id: by that it can be asked about,
+// and repeated.
+func TestE8AnUnansweredGoalIsNamed(t *testing.T) {
+	row, id := commands.Spawn.Contract, events.CommandID("request-1")
+	for want, in := range map[string]commands.Input{
+		"`berth goal request-1`": commands.SpawnInput{}, "`berth goal mine`": commands.SpawnInput{Goal: "mine"}, "`berth goal turn-1`": commands.TurnInput{Goal: "turn-1"},
+	} {
+		if f := fault.From(told(row, silence(row, commands.Any, nats.ErrTimeout), id, in)); !strings.Contains(f.Hint, want) || f.Outcome != fault.Unknown {
+			t.Errorf("%v, hint %q, want %q", f, f.Hint, want)
+		}
+	}
+	refused := fault.New(fault.Conflict, "taken").WithOutcome(fault.NotExecuted).WithHint("another name")
+	if f := fault.From(told(row, refused, id, commands.SpawnInput{})); f.Hint != "another name" {
+		t.Errorf("a refusal: %q", f.Hint)
 	}
 }

@@ -127,7 +127,7 @@ func (p *Plane) logs(ctx context.Context, c *call, in commands.LogsInput) (comma
 	e := seat.Environment
 	switch {
 	case !seat.Slot.Held() && seat.Quarantine == nil:
-		return commands.LogsResult{}, noName(in.Name)
+		return commands.LogsResult{}, seat.Nobody()
 	case in.UID != "" && seat.Slot.UID != events.UID(in.UID):
 		return commands.LogsResult{}, seat.Slot.Is(events.UID(in.UID))
 	case seat.Slot.Holder != p.Self.Instance:

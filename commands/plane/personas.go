@@ -30,15 +30,18 @@ func (p *Plane) writePersona(ctx context.Context, c *call, name events.Alias, in
 	if err != nil {
 		return commands.PersonaWritten{}, err
 	}
-	out := commands.PersonaWritten{Name: name}
+	out, b := commands.PersonaWritten{Name: name}, events.PersonaBoundary(c.owner())
+	var earlier uint64 // sequence at which the id was answered
 	f := func(s aggregates.Personas) ([]events.Event, error) {
-		out.Changed, out.Sequence = false, s.Sequence
 		entry, done, err := s.Commands.Seen(c.req.ID, fp)
-		if done || err != nil {
-			out.Changed, out.Sequence = done, entry.Sequence
+		if earlier = entry.Sequence; done || err != nil {
 			return nil, err
 		}
-		return decide(s)
+		es, err := decide(s)
+		if out.Changed = len(es) > 0; err == nil && !out.Changed {
+			es = []events.Event{events.CommandAnswered{Command: c.req.ID, Fingerprint: fp}} // or a repeat might change what came since
+		}
+		return es, err
 	}
 	if c.req.DryRun {
 		s, err := p.Shelf.Personas(ctx, c.owner())
@@ -46,15 +49,17 @@ func (p *Plane) writePersona(ctx context.Context, c *call, name events.Alias, in
 			return out, err
 		}
 		es, err := f(s)
-		if err != nil || len(es) == 0 {
+		if out.Sequence = s.Sequence; err != nil || len(es) == 0 {
 			return out, err
 		}
-		return out, c.draft(events.PersonaBoundary(c.owner()), s.Sequence, es)
+		return out, c.draft(b, s.Sequence, es)
 	}
 	_, r, err := p.Shelf.DecidePersonas(ctx, c.owner(), p.meta(c, c.req.ID, fp, ""), f)
-	if err == nil && r.Sequence != 0 {
-		out.Changed, out.Sequence = true, r.Sequence
+	if err == nil && earlier != 0 {
+		r, err = p.recordAt(ctx, b, earlier, func(events.Record) {})
+		out.Changed = err == nil && !slices.ContainsFunc(r.Events, func(e events.Event) bool { return e.EventType() == events.TypeCommandAnswered })
 	}
+	out.Sequence = r.Sequence
 	return out, err
 }
 

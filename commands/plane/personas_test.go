@@ -23,7 +23,8 @@ func TestPersonas(t *testing.T) {
 	if !first.Changed || first.Sequence == 0 {
 		t.Errorf("%+v", first)
 	}
-	if same := must[commands.PersonaWritten](t)(commandstest.Ask(w, commands.PersonaDefine, "two", in)); same.Changed {
+	same := must[commands.PersonaWritten](t)(commandstest.Ask(w, commands.PersonaDefine, "two", in))
+	if same.Changed {
 		t.Errorf("the same content again: %+v", same)
 	}
 	other := in
@@ -31,6 +32,9 @@ func TestPersonas(t *testing.T) {
 	must[commands.PersonaWritten](t)(commandstest.Ask(w, commands.PersonaDefine, "three", other))
 	if again := must[commands.PersonaWritten](t)(commandstest.Ask(w, commands.PersonaDefine, "one", in)); again != first {
 		t.Errorf("the first id is answered %+v, then %+v", first, again)
+	}
+	if again := must[commands.PersonaWritten](t)(commandstest.Ask(w, commands.PersonaDefine, "two", in)); again != same {
+		t.Errorf("the second id, which changed nothing, is answered %+v, then %+v", same, again)
 	}
 	_, err := commandstest.Ask(w, commands.PersonaDefine, "one", other)
 	refused(t, err, fault.Conflict, fault.NotExecuted)

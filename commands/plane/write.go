@@ -115,20 +115,27 @@ func (p *Plane) answered(ctx context.Context, b events.Boundary, sequence uint64
 // seatAt is the seat as the record of that sequence left it, and the record.
 func (p *Plane) seatAt(ctx context.Context, b events.Boundary, sequence uint64) (aggregates.Seat, events.Record, error) {
 	seat := aggregates.NewSeat(b)
+	r, err := p.recordAt(ctx, b, sequence, func(r events.Record) { seat = seat.Apply(r) })
+	return seat, r, err
+}
+
+// recordAt is the record by which a command was carried out; seen gets each of
+// its boundary up to that.
+func (p *Plane) recordAt(ctx context.Context, b events.Boundary, sequence uint64, seen func(events.Record)) (events.Record, error) {
 	rs, err := p.Log.Load(ctx, b, 0)
 	if err != nil {
-		return seat, events.Record{}, fault.New(fault.Unavailable, "the command was carried out at sequence %d, but its answer can't be read now", sequence).
+		return events.Record{}, fault.New(fault.Unavailable, "the command was carried out at sequence %d, but its answer can't be read now", sequence).
 			WithOutcome(fault.Executed).WithHint("ask again with the same command id")
 	}
 	for _, r := range rs {
 		if r.Sequence > sequence {
 			break
 		}
-		if seat = seat.Apply(r); r.Sequence == sequence {
-			return seat, r, nil
+		if seen(r); r.Sequence == sequence {
+			return r, nil
 		}
 	}
-	return seat, events.Record{}, fault.New(fault.Internal, "the command was carried out at sequence %d, which is not there", sequence).WithOutcome(fault.Executed)
+	return events.Record{}, fault.New(fault.Internal, "the command was carried out at sequence %d, which is not there", sequence).WithOutcome(fault.Executed)
 }
 
 // answer is what the seat says right after a commit: a function of the log.

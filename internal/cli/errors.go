@@ -37,7 +37,7 @@ func (a *app) printError(e *fault.Error, code fault.Exit) {
 		}
 	}
 	fmt.Fprintf(a.Stderr, "berth: error: %s\n", oneLine(e.Message))
-	if code == fault.ExitUncertain {
+	if code == fault.ExitUncertain || e.Outcome == fault.Unknown {
 		fmt.Fprintln(a.Stderr, "the outcome is unknown: it may have been done; do not try again blindly")
 	}
 	for _, hint := range []string{e.Hint, optOut(e)} {
