@@ -10,6 +10,7 @@ import (
 	"berth/events"
 	"berth/events/fault"
 	"berth/internal/connector"
+	"berth/providers"
 )
 
 // SpawnInput asks for an environment. What it does not say has a default, see
@@ -86,10 +87,22 @@ func (in SpawnInput) ReadyFor() (time.Duration, error) {
 	return ParseDuration("ready", in.Ready, MinReady, MaxReady)
 }
 
+// ProviderName is the provider that is meant.
+func (in SpawnInput) ProviderName() string { return or(in.Provider, DefaultProvider) }
+
+// Filled is the input with a provider's own defaults where it does not say.
+func (in SpawnInput) Filled(d providers.Defaults) SpawnInput {
+	if in.Image == nil && d.Image != nil {
+		in.Image = &ImageInput{Kind: d.Image.Kind, Reference: d.Image.Reference}
+	}
+	in.CPUs, in.Memory = or(in.CPUs, d.CPUs), or(in.Memory, d.Memory)
+	return in
+}
+
 // Plan is what was asked for, with every default filled in.
 func (in SpawnInput) Plan() (events.Plan, error) {
 	p := events.Plan{
-		Provider: or(in.Provider, DefaultProvider), Image: events.Image{Kind: DefaultImageKind, Reference: DefaultImage},
+		Provider: in.ProviderName(), Image: events.Image{Kind: DefaultImageKind, Reference: DefaultImage},
 		Network: in.Network, Command: in.Command, Options: in.Options, Lifetime: DefaultLifetime,
 		Delegated: in.Delegated, Connector: in.connector(),
 	}

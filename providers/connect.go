@@ -61,3 +61,26 @@ func NeedsCommand(d Driver) bool {
 	c, ok := Raw(d).(Commander)
 	return ok && c.NeedsCommand()
 }
+
+// Defaults are what a spawn gets that does not say: an image, and sizes as
+// people write them. Empty: as for every provider.
+type Defaults struct {
+	Image  *events.Image
+	CPUs   string
+	Memory string
+}
+
+// Defaulter is implemented by drivers whose environments can't be made with
+// what others begin with.
+type Defaulter interface {
+	// Defaults fit the driver's own limits.
+	Defaults() Defaults
+}
+
+// DefaultsOf are the defaults of a driver.
+func DefaultsOf(d Driver) Defaults {
+	if x, ok := Raw(d).(Defaulter); ok {
+		return x.Defaults()
+	}
+	return Defaults{}
+}

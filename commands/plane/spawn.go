@@ -11,6 +11,7 @@ import (
 	"berth/events"
 	"berth/events/fault"
 	"berth/internal/connector"
+	"berth/providers"
 	"berth/sagas"
 )
 
@@ -26,10 +27,14 @@ type spawnRequest struct {
 	PersonaText string `json:"personaText,omitempty"`
 }
 
-// plan is what was asked for, with what the instance knew of it: a transcript,
-// and the persona's text for its connector.
-func (r spawnRequest) plan() (events.Plan, error) {
-	plan, err := r.Input.Plan()
+// planOf is what was asked for, with what the instance knows of it: the defaults
+// of its provider, a transcript, and the persona's text for its connector.
+func (p *Plane) planOf(r spawnRequest) (events.Plan, error) {
+	in := r.Input
+	if e, err := p.Providers.Get(in.ProviderName()); err == nil {
+		in = in.Filled(providers.DefaultsOf(e.Driver))
+	}
+	plan, err := in.Plan()
 	plan.Resume = r.Resume
 	if err == nil && r.PersonaText != "" {
 		if plan.Connector == nil {
@@ -93,7 +98,7 @@ func (p *Plane) acceptSpawn(ctx context.Context, c *call, b events.Boundary, fp 
 	if asked.Resume, err = p.resumable(ctx, c, b, in, now); err != nil {
 		return goal.State{}, 0, err
 	}
-	plan, err := asked.plan()
+	plan, err := p.planOf(asked)
 	if err != nil {
 		return goal.State{}, 0, err
 	}
@@ -245,7 +250,7 @@ func (p *Plane) claim(ctx context.Context, b events.Boundary, g goal.State) (goa
 	if err := json.Unmarshal(g.Request, &request); err != nil {
 		return p.endGoal(ctx, b, events.GoalFailed, fault.New(fault.Internal, "the goal's request can't be read"))
 	}
-	plan, err := request.plan()
+	plan, err := p.planOf(request)
 	if err != nil {
 		return p.endGoal(ctx, b, events.GoalFailed, fault.From(err))
 	}

@@ -187,11 +187,7 @@ func (p *Plane) resumable(ctx context.Context, c *call, b events.Boundary, in co
 	if _, err := s.Consume(p.useOf(c, b, in, now)); err != nil {
 		return nil, err
 	}
-	plan, err := in.Plan()
-	if err != nil {
-		return nil, err
-	}
-	entry, err := p.Providers.Get(plan.Provider)
+	entry, err := p.Providers.Get(in.ProviderName())
 	if err != nil {
 		return nil, err
 	}

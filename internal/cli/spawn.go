@@ -89,7 +89,7 @@ func (f *spawnFlags) planFlags(c *cobra.Command) {
 	fl := c.Flags()
 	fl.StringVar(&f.in.Persona, "persona", "", "defined persona; a name that is left out begins with it")
 	fl.StringVar(&f.in.Provider, "provider", "", "registered provider (default "+commands.DefaultProvider+")")
-	fl.StringVar(&f.image, "image", "", "what it is made from: template:NAME or oci:PATH (default template:host)")
+	fl.StringVar(&f.image, "image", "", "what it is made from: template:NAME or oci:PATH (default template:host, or the provider's own)")
 	fl.StringVar(&f.in.CPUs, "cpus", "", "exact decimal number of CPUs (default "+commands.DefaultCPUs+")")
 	fl.StringVar(&f.in.Memory, "memory", "", "memory, such as 512MiB (default "+commands.DefaultMemory+")")
 	fl.StringVar(&f.in.Disk, "disk", "", "disk, such as 10GiB; not limited if absent")

@@ -3,6 +3,8 @@
 package qemu
 
 import (
+	"fmt"
+
 	"berth/events"
 	"berth/providers"
 )
@@ -14,4 +16,10 @@ func (d *Driver) TakesConnector(c events.Connector) error {
 		return providers.CannotConnect(d.Name(), "the agent of a machine does not look for signs of readiness")
 	}
 	return nil
+}
+
+// Defaults implements providers.Defaulter: a machine has an image of its own,
+// whole processors, and room for its kernel.
+func (d *Driver) Defaults() providers.Defaults {
+	return providers.Defaults{Image: &events.Image{Kind: "template", Reference: Template}, CPUs: "1", Memory: fmt.Sprintf("%dMiB", DefaultMemory)}
 }

@@ -3,6 +3,7 @@
 package qemu
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -196,5 +197,18 @@ func TestExtendIsBounded(t *testing.T) {
 	x.Arguments.ExtendTo = &far
 	if f := r.must(x); f.ExpiresAt == nil || !f.ExpiresAt.Equal(end.Add(seat.ExtendStep)) {
 		t.Errorf("extended to %v", f.ExpiresAt)
+	}
+}
+
+// What a spawn that does not say gets, the driver can make.
+func TestDefaultsAreWithinTheLimits(t *testing.T) {
+	d := providers.DefaultsOf(&Driver{})
+	memory, err := strconv.ParseInt(strings.TrimSuffix(d.Memory, "MiB"), 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan := events.Plan{Image: *d.Image, Resources: events.Resources{CPUs: events.MustQuantity(d.CPUs), MemoryMiB: memory}}
+	if _, err := choices(plan); err != nil || plan.Image.Kind != "template" || plan.Image.Reference != Template {
+		t.Errorf("%+v: %v", d, err)
 	}
 }
