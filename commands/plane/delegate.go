@@ -18,6 +18,11 @@ func (p *Plane) delegable(ctx context.Context, plan events.Plan) error {
 	if p.Delegation == nil {
 		return handoff.Refused(fault.FailedPrecondition, "the manager has no delegation profile")
 	}
+	if plan.Lifetime == 0 {
+		// With its manager gone, its host goes to the end alone, at the deadline:
+		// the seat is ended, that is proved, and it can't be started again (H18, H19).
+		return handoff.Refused(fault.FailedPrecondition, "it needs a lifetime (--ttl), at the end of which its host ends it alone when no manager does")
+	}
 	e, err := p.Providers.Get(plan.Provider)
 	if err != nil {
 		return err

@@ -2,6 +2,7 @@ package plane
 
 import (
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -42,7 +43,7 @@ func TestDelegatedIsRefusedBeforeAnything(t *testing.T) {
 		want     fault.Code
 	}{{"drill", nil, fault.FailedPrecondition}, {"plain", profile, fault.Unimplemented}, {"drill", profile, ""}} {
 		p := New(Options{Space: "test", Views: projections.NewRunner(memory.New(), projections.NewViews("test")), Providers: registry, Now: time.Now, Delegation: c.profile})
-		plan := events.Plan{Provider: c.provider, Delegated: true, Command: []string{"agent"}, Resources: events.Resources{CPUs: events.MustQuantity("1"), MemoryMiB: 1}}
+		plan := events.Plan{Provider: c.provider, Delegated: true, Lifetime: time.Hour, Command: []string{"agent"}, Resources: events.Resources{CPUs: events.MustQuantity("1"), MemoryMiB: 1}}
 		err := p.holdHere(t.Context(), "uid", plan, nil)
 		if e := fault.From(err); (err == nil) != (c.want == "") || err != nil && (e.Code != c.want || e.Outcome != fault.NotExecuted) {
 			t.Errorf("%+v: %v", c, err)
@@ -61,6 +62,15 @@ func TestDelegatedIsRefusedBeforeAnything(t *testing.T) {
 			t.Errorf("a seat that is not delegated: %v", err)
 		}
 		p.Close()
+	}
+}
+
+// H18, H19: a seat that nobody but its manager would ever end is not delegated.
+func TestADelegatedSeatHasALifetime(t *testing.T) {
+	p := &Plane{Options: Options{Delegation: &handoff.Profile{Space: "test"}}}
+	err := p.delegable(t.Context(), events.Plan{Provider: "drill", Delegated: true})
+	if e := fault.From(err); e == nil || e.Code != fault.FailedPrecondition || e.Outcome != fault.NotExecuted || !strings.Contains(e.Message, "lifetime") {
+		t.Errorf("without one: %v", err)
 	}
 }
 
