@@ -83,8 +83,8 @@ var Table = []Row{
 		wrap: func([]string) []string { return []string{"sh", "-c", shellScript} },
 	},
 	{
-		// It runs as this program, which only seats of the provider process have
-		// with them: by its sign it is refused elsewhere.
+		// It runs as this program, which only seats of the providers process and
+		// qemu have with them: by its sign it is refused elsewhere.
 		Name: ACP, Doc: "an agent that speaks the Agent Client Protocol", Takes: TakesOne, Sign: &events.ReadySign{Kind: events.SignFD}, OwnSign: true, Window: 2 * time.Minute,
 		Prompt: "it is the agent's first prompt, after the persona; what is typed at the terminal follows", Resume: "the agent's session, where it can load one: the home remembers which",
 		Exits: []Exit{

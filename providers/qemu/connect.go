@@ -10,13 +10,9 @@ import (
 )
 
 // TakesConnector implements providers.Connector: a machine is given prompt and
-// persona with its material; its agent does not look for signs.
-func (d *Driver) TakesConnector(c events.Connector) error {
-	if c.Ready != nil {
-		return providers.CannotConnect(d.Name(), "the agent of a machine does not look for signs of readiness")
-	}
-	return nil
-}
+// persona with its material, its agent looks for signs, and its first process is
+// this program.
+func (d *Driver) TakesConnector(events.Connector) error { return nil }
 
 // Defaults implements providers.Defaulter: a machine has an image of its own,
 // whole processors, and room for its kernel.

@@ -64,6 +64,10 @@ func choices(p events.Plan) (choice, error) {
 		return c, fault.New(fault.FailedPrecondition, "a delegated seat begins from nothing, and its memory is kept nowhere: its hand-off is in it").
 			WithHint("leave out the options from and checkpoint=memory")
 	}
+	if p.Sign() != nil && c.checkpoint == "memory" {
+		return c, fault.New(fault.FailedPrecondition, "a seat whose memory is kept shows no sign of readiness: one that goes on from its memory would not show it again").
+			WithHint("leave out the sign, or the option checkpoint=memory")
+	}
 	return c, c.size(p.Resources)
 }
 

@@ -83,7 +83,7 @@ func (d *Driver) startOf(ctx context.Context, c *seat.Call) (any, error) {
 		Operation: c.Op.ID, Fingerprint: seatdir.Fingerprint(c.Op), Environment: c.Op.Environment,
 		QEMU: files.QEMU, Kernel: files.Kernel, Initramfs: files.Initramfs, Hostname: hostname, Network: ch.network,
 		Hardware: hardware(files, ch), SlotsDir: filepath.Join(d.Dir, bootDir), Memory: ch.checkpoint == "memory",
-		Launch: wire.Launch{Command: p.Command, Dir: guest.Home, Rows: defaultRows, Cols: defaultCols, Env: map[string]string{
+		Launch: wire.Launch{Command: p.Command, Dir: guest.Home, Rows: defaultRows, Cols: defaultCols, Ready: p.Sign(), Env: map[string]string{
 			"PATH": guestPath, "HOME": guest.Home, "TERM": "xterm-256color",
 			"BERTH_ENVIRONMENT": string(c.Op.Environment), "BERTH_SEAT": string(c.J.Alias),
 		}},
@@ -108,6 +108,9 @@ func (d *Driver) startOf(ctx context.Context, c *seat.Call) (any, error) {
 		return nil, err
 	default:
 		s.Restore = &machine.Restore{Kind: k.Checkpoint.Kind, SHA256: k.Checkpoint.SHA256, ByteLength: k.Checkpoint.ByteLength}
+		if k.Checkpoint.Kind == "memory" && p.Sign() != nil {
+			return nil, fault.New(fault.FailedPrecondition, "checkpoint %s is a memory, and what goes on from it shows no sign of readiness", events.Scrub(k.Checkpoint.ID))
+		}
 		if k.Hardware != nil && k.Hardware.Digest() != s.Hardware.Digest() {
 			return nil, otherMachine(k.Checkpoint.ID)
 		}

@@ -27,7 +27,7 @@ func (c *custodian) freeze(frozen, change bool, holds int) error {
 	if c.Ending {
 		return fault.New(fault.FailedPrecondition, "the seat has ended or is ending")
 	}
-	if change && c.paused() == frozen {
+	if change && c.Paused() == frozen {
 		return Unchanged(frozen)
 	}
 	err := c.setFrozen(frozen)
@@ -47,9 +47,6 @@ func (c *custodian) letGo(conn net.Conn) {
 		_ = c.setFrozen(false)
 	}
 }
-
-// paused needs Mu.
-func (c *custodian) paused() bool { return c.Frozen && c.holds == 0 }
 
 // Unchanged refuses a freeze or a thaw that would change nothing.
 func Unchanged(frozen bool) error {

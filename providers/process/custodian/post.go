@@ -38,6 +38,7 @@ type Order struct {
 	Fingerprint string
 	Replace     bool   // it takes the place of whatever holds the seat
 	Network     string // as the facts are to say
+	Ready       *events.ReadySign
 }
 
 // Seat is what differs between the kinds of seats that a supervisor keeps: a
@@ -54,8 +55,8 @@ type Seat interface {
 	// Do carries out a request that Post does not know. What it returns beside
 	// an error is run on the connection after the answer; nil: nothing.
 	Do(Request, *Response) (after func(net.Conn), err error)
-	// Tell fills in how the seat is.
-	Tell(*Response)
+	// Paused says whether it stands still; Mu is held.
+	Paused() bool
 	// Keep returns the exit code, if there is one, when the seat has ended and
 	// nothing of it is left. From there Ending is set.
 	Keep() (code *int)
@@ -71,6 +72,7 @@ type Post struct {
 	Dir   seatdir.Dir
 	Ident seatdir.Ident
 	Done  chan struct{} // closed when the exit proof is written
+	Sign  *Sign         // from Launch on
 
 	Mu     sync.Mutex
 	Frozen bool

@@ -3,56 +3,41 @@
 package custodian
 
 import (
-	"os"
-	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"berth/events"
 	"berth/providers/process/seatdir"
 )
 
-func signalOf(t *testing.T, sign *events.ReadySign) *signal {
+func signOf(t *testing.T, want *events.ReadySign) *Sign {
 	t.Helper()
-	c := &custodian{Post: NewPost(t.TempDir())}
-	c.start.Seat.Ready = sign
-	return newSignal(c)
+	return newSign(seatdir.Dir{Path: t.TempDir()}, want)
 }
 
-// A line on the descriptor is the sign; its end without one is none. What was
-// said is kept in the seat's directory for whoever asks later.
-func TestSignByDescriptor(t *testing.T) {
-	for said, want := range map[string]bool{"ready\n": true, "\n": true, "ready": false, "": false, strings.Repeat("x", signLine) + "\n": false} {
-		s := signalOf(t, &events.ReadySign{Kind: events.SignFD})
-		r, w, err := os.Pipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		s.listen(r, os.Getpid())
-		if _, err := w.WriteString(said); err != nil {
-			t.Fatal(err)
-		}
-		_ = w.Close()
-		select {
-		case <-s.heard:
-		case <-time.After(time.Minute):
-			t.Fatal("its end is not heard")
-		}
-		if got := s.now() != nil; got != want {
-			t.Errorf("%.10q: ready is %t", said, got)
-		}
+// What is given is kept in the seat's directory for whoever asks later, once; a
+// kind that is given otherwise is not given by that.
+func TestASignIsKept(t *testing.T) {
+	for kind, want := range map[events.SignKind]string{events.SignFD: "it wrote a line on descriptor 3", events.SignPort: "it listens on port 80", events.SignPattern: ""} {
+		s := signOf(t, &events.ReadySign{Kind: kind, Port: 80, Pattern: "x"})
+		s.Give()
+		s.Give()
 		var kept events.Readiness
-		if err := s.c.Dir.ReadJSON(seatdir.FileReady, &kept); (err == nil) != want {
-			t.Errorf("%.10q: kept %+v, %v", said, kept, err)
+		err := s.dir.ReadJSON(seatdir.FileReady, &kept)
+		if (err == nil) != (want != "") || kept.Evidence != want || (s.now() != nil) != (want != "") {
+			t.Errorf("%s: kept %+v, %v", kind, kept, err)
 		}
+	}
+	none := signOf(t, nil)
+	if none.Give(); none.now() != nil {
+		t.Error("a seat without a sign is ready by one")
 	}
 }
 
 // A pattern is found in any chunks, without colours and carriage returns, and
 // not across more than the window.
 func TestSignByPattern(t *testing.T) {
-	s := signalOf(t, &events.ReadySign{Kind: events.SignPattern, Pattern: "^server ready$"})
+	s := signOf(t, &events.ReadySign{Kind: events.SignPattern, Pattern: "^server ready$"})
 	match := func(chunks ...string) bool {
 		m := s.matcher()
 		for i, c := range chunks {
@@ -75,7 +60,7 @@ func TestSignByPattern(t *testing.T) {
 			t.Errorf("%.40q: a match", chunks)
 		}
 	}
-	if signalOf(t, &events.ReadySign{Kind: events.SignFD}).matcher() != nil || signalOf(t, nil).matcher() != nil {
+	if signOf(t, &events.ReadySign{Kind: events.SignFD}).matcher() != nil || signOf(t, nil).matcher() != nil {
 		t.Error("a pattern is looked for where it is not the sign")
 	}
 }
@@ -88,25 +73,11 @@ func TestOutputFindsThePattern(t *testing.T) {
 	}
 	defer o.close()
 	found := 0
-	o.watch(signalOf(t, &events.ReadySign{Kind: events.SignPattern, Pattern: "up"}).matcher(), func() { found++ })
+	o.watch(signOf(t, &events.ReadySign{Kind: events.SignPattern, Pattern: "up"}).matcher(), func() { found++ })
 	for range 3 {
 		_, _ = o.Write([]byte("it is up\n"))
 	}
 	if found != 1 {
 		t.Errorf("called %d times", found)
-	}
-}
-
-// Only sockets that listen on the port count, of both families.
-func TestListeners(t *testing.T) {
-	table := `  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
-   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 111 1 0 100 0 0 10 0
-   1: 0100007F:1F90 0100007F:C350 01 00000000:00000000 00:00000000 00000000  1000        0 222 1 0 100 0 0 10 0
-   2: 00000000000000000000000000000000:1F90 00000000000000000000000000000000:0000 0A 00000000:00000000 00:00000000 00000000 1000 0 333 1
-   3: 0100007F:1F91 00000000:0000 0A 00000000:00000000 00:00000000 00000000  1000        0 444 1
-   4: short
-`
-	if got := listeners(strings.NewReader(table), 8080); !slices.Equal(got, []string{"111", "333"}) {
-		t.Errorf("%q", got)
 	}
 }

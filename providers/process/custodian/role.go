@@ -25,7 +25,7 @@ type custodian struct {
 	*Post
 	start  seatdir.Start
 	master *os.File
-	sign   *signal
+	heard  chan struct{} // closed when nothing more comes by the descriptor
 	drain  chan struct{} // closed when the terminal gave its last byte
 	holds  int           // connections that keep it frozen for a capture; needs Mu
 	typing sync.Mutex    // one input at a time, so that none is torn by another
@@ -34,13 +34,13 @@ type custodian struct {
 // Main runs the role, as Post.Run says.
 func Main(path string) int {
 	p := NewPost(path)
-	return p.Run(&custodian{Post: p, drain: make(chan struct{})})
+	return p.Run(&custodian{Post: p, drain: make(chan struct{}), heard: make(chan struct{})})
 }
 
 // Order implements Seat.
 func (c *custodian) Order() (Order, error) {
 	err := c.Dir.ReadJSON(seatdir.FileStart, &c.start)
-	return Order{Operation: c.start.Operation, Fingerprint: c.start.Fingerprint, Replace: c.start.Replace, Network: c.start.Seat.Network}, err
+	return Order{Operation: c.start.Operation, Fingerprint: c.start.Fingerprint, Replace: c.start.Replace, Network: c.start.Seat.Network, Ready: c.start.Seat.Ready}, err
 }
 
 // Launch implements Seat: a replacement begins with the home that was put
@@ -54,10 +54,6 @@ func (c *custodian) Launch(context.Context) (id seatdir.Ident, err error) {
 			return id, err
 		}
 	}
-	if err := c.Drop(seatdir.FileReady); err != nil {
-		return id, err
-	}
-	c.sign = newSignal(c)
 	id.Group = c.start.Group
 	id.Seat, err = c.startSeat()
 	return id, err
@@ -77,12 +73,6 @@ func (c *custodian) Do(r Request, resp *Response) (func(net.Conn), error) {
 		return c.letGo, c.freeze(true, r.Change, 1)
 	case AskStop:
 		return nil, c.stop(r.Grace)
-	case AskReady:
-		select {
-		case <-c.sign.given:
-		case <-c.Done:
-		}
-		return nil, nil
 	case AskInput:
 		return nil, c.typeIn(r.Data, resp)
 	case AskResize:
@@ -91,13 +81,8 @@ func (c *custodian) Do(r Request, resp *Response) (func(net.Conn), error) {
 	return nil, fault.New(fault.Unimplemented, "a custodian does not know %q", r.Ask)
 }
 
-// Tell implements Seat. A capture is not a pause.
-func (c *custodian) Tell(resp *Response) {
-	c.Mu.Lock()
-	resp.Frozen = c.paused()
-	c.Mu.Unlock()
-	resp.Ready = c.sign.now()
-}
+// Paused implements Seat. A capture is not a pause.
+func (c *custodian) Paused() bool { return c.Frozen && c.holds == 0 }
 
 // Kill implements Seat.
 func (c *custodian) Kill() {
@@ -127,7 +112,7 @@ func (c *custodian) Keep() *int {
 	c.killTree()
 	c.reap()
 	patience := time.After(endPatience)
-	for _, last := range []chan struct{}{c.drain, c.sign.heard} { // what it said before its end counts
+	for _, last := range []chan struct{}{c.drain, c.heard} { // what it said before its end counts
 		select {
 		case <-last:
 		case <-patience:

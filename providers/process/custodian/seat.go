@@ -18,6 +18,7 @@ import (
 	"berth/events/fault"
 	"berth/providers"
 	"berth/providers/process/identity"
+	"berth/providers/process/sign"
 	"berth/providers/process/stage"
 )
 
@@ -68,16 +69,36 @@ func (c *custodian) startSeat() (seat events.Custody, err error) {
 	if seat, err = identity.Of(pid); err != nil {
 		return seat, err
 	}
-	c.sign.listen(said, seat.PID)
+	c.listen(said, seat.PID)
 	c.master, c.out.nudge = master, c.nudge
-	if m := c.sign.matcher(); m != nil {
-		c.out.watch(m, func() { c.sign.give("its output matched the pattern") })
-	}
 	go func() {
 		defer close(c.drain)
 		drain(c.out, master)
 	}()
 	return seat, nil
+}
+
+// listen begins to look for the sign of the seat whose first process is pid;
+// said is the seat's descriptor, if that is its sign.
+func (c *custodian) listen(said *os.File, pid int) {
+	if said == nil {
+		close(c.heard)
+		if c.Sign.Is(events.SignPort) {
+			go func() {
+				if sign.Port(pid, c.start.Seat.Ready.Port, c.Done) {
+					c.Sign.Give()
+				}
+			}()
+		}
+		return
+	}
+	go func() {
+		defer close(c.heard)
+		defer said.Close()
+		if sign.Line(said) {
+			c.Sign.Give()
+		}
+	}()
 }
 
 // stage starts the stage, puts it into its control group, gives it its

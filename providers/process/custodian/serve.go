@@ -85,7 +85,10 @@ func (p *Post) answer(conn *net.UnixConn) {
 	}
 	first, next := p.out.span()
 	resp.From, resp.Next = max(first, r.From), next
-	p.seat.Tell(&resp)
+	p.Mu.Lock()
+	resp.Frozen = p.seat.Paused()
+	p.Mu.Unlock()
+	resp.Ready = p.Sign.now()
 	b, err := json.Marshal(resp)
 	if err == nil {
 		_, err = conn.Write(append(b, '\n'))
@@ -109,6 +112,13 @@ func (p *Post) do(r Request, resp *Response) (func(net.Conn), error) {
 		select {
 		case p.wake <- struct{}{}:
 		default:
+		}
+		return nil, nil
+	}
+	if r.Ask == AskReady {
+		select {
+		case <-p.Sign.given:
+		case <-p.Done:
 		}
 		return nil, nil
 	}

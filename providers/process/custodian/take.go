@@ -122,13 +122,15 @@ func (p *Post) launch(ref string, o Order) (*events.Facts, error) {
 	if p.out, err = newOutput(p.Dir); err != nil {
 		return nil, err
 	}
-	if err := p.Drop(seatdir.FileSocket, seatdir.FileExit); err != nil {
+	if err := p.Drop(seatdir.FileSocket, seatdir.FileExit, seatdir.FileReady); err != nil {
 		return nil, err
 	}
 	// Relative, because the full path may be longer than a socket's may be.
 	if p.ln, err = net.Listen("unix", seatdir.FileSocket); err != nil {
 		return nil, err
 	}
+	p.Sign = newSign(p.Dir, o.Ready)
+	p.Sign.watch(p.out)
 	if p.Ident, err = p.seat.Launch(ctx); err != nil {
 		return nil, err
 	}

@@ -26,7 +26,7 @@ func (c *custodian) typeIn(data []byte, resp *Response) error {
 		return fault.New(fault.BadRequest, "input of %d bytes: at most %d at a time", len(data), MaxInput)
 	}
 	c.Mu.Lock()
-	frozen, ending := c.paused(), c.Ending
+	frozen, ending := c.Paused(), c.Ending
 	c.Mu.Unlock()
 	switch {
 	case ending:

@@ -13,6 +13,8 @@ import (
 	"github.com/creack/pty"
 	"golang.org/x/sys/unix"
 
+	"berth/events"
+	"berth/providers/process/sign"
 	"berth/providers/qemu/wire"
 )
 
@@ -24,6 +26,8 @@ type seat struct {
 	pid     int
 	master  *os.File
 	drained chan struct{}
+	over    chan struct{} // closed when no process is left
+	heard   chan struct{} // closed when no sign can come any more
 }
 
 // equip writes the material that comes with a launch, before the command runs.
@@ -70,16 +74,59 @@ func (a *agent) launch(l *wire.Launch) error {
 	for k, v := range l.Env {
 		cmd.Env = append(cmd.Env, k+"="+v)
 	}
-	master, err := pty.StartWithSize(cmd, &pty.Winsize{Rows: l.Rows, Cols: l.Cols})
+	s := &seat{drained: make(chan struct{}), over: make(chan struct{}), heard: make(chan struct{})}
+	said, err := s.descriptor(cmd, l.Ready)
 	if err != nil {
+		return err
+	}
+	s.master, err = pty.StartWithSize(cmd, &pty.Winsize{Rows: l.Rows, Cols: l.Cols})
+	for _, f := range cmd.ExtraFiles {
+		_ = f.Close()
+	}
+	if err != nil {
+		if said != nil {
+			_ = said.Close()
+		}
 		return fmt.Errorf("starting %q: %w", l.Command[0], err)
 	}
-	s := &seat{pid: cmd.Process.Pid, master: master, drained: make(chan struct{})}
+	s.pid = cmd.Process.Pid
+	go a.seek(s, l.Ready, said)
 	_ = cmd.Process.Release() // reaped below, with every orphan
 	a.seat = s
 	go a.pump(s)
 	go a.reap(s)
 	return nil
+}
+
+// descriptor gives the command its end of the descriptor on which it says that
+// it is ready, and returns the other one, if that is its sign.
+func (s *seat) descriptor(cmd *exec.Cmd, want *events.ReadySign) (said *os.File, err error) {
+	if want == nil || want.Kind != events.SignFD {
+		return nil, nil
+	}
+	said, says, err := os.Pipe()
+	if err == nil {
+		cmd.ExtraFiles = []*os.File{says} // the first of them is events.ReadyFD
+	}
+	return said, err
+}
+
+// seek tells of the seat's sign when it has seen it.
+func (a *agent) seek(s *seat, want *events.ReadySign, said *os.File) {
+	defer close(s.heard)
+	seen := false
+	switch {
+	case said != nil:
+		seen = sign.Line(said)
+		_ = said.Close()
+	case want != nil && want.Kind == events.SignPort:
+		seen = sign.Port(s.pid, want.Port, s.over)
+	}
+	if seen {
+		if err := a.out.Send(wire.Frame{Do: wire.SaySign}); err != nil {
+			say("telling the sign: %s", err)
+		}
+	}
 }
 
 // pump sends what the terminal gives.
@@ -119,9 +166,13 @@ func (a *agent) reap(s *seat) {
 			_ = unix.Kill(-1, unix.SIGKILL)
 		}
 	}
-	select {
-	case <-s.drained:
-	case <-time.After(drainPatience):
+	close(s.over)
+	patience := time.After(drainPatience)
+	for _, last := range []chan struct{}{s.drained, s.heard} { // what it said before its end counts
+		select {
+		case <-last:
+		case <-patience:
+		}
 	}
 	if err := a.out.Send(wire.Frame{Do: wire.SayExit, Code: code}); err != nil {
 		say("telling the end: %s", err)

@@ -20,6 +20,7 @@ type peer struct {
 	conn   net.Conn
 	w      *wire.Writer
 	output func([]byte)
+	sign   func()        // the seat has given its sign
 	ready  chan struct{} // closed when the agent has said so
 	exited chan int      // the command's exit code, once
 	broken chan struct{} // closed when nothing comes any more
@@ -38,8 +39,8 @@ type pending struct {
 
 // newPeer takes over conn. Numbers begin at first, so that answers to
 // requests of another supervisor, before a restore, are told apart.
-func newPeer(conn net.Conn, first uint64, output func([]byte)) *peer {
-	p := &peer{conn: conn, w: wire.NewWriter(conn), output: output, n: first, ready: make(chan struct{}),
+func newPeer(conn net.Conn, first uint64, output func([]byte), sign func()) *peer {
+	p := &peer{conn: conn, w: wire.NewWriter(conn), output: output, sign: sign, n: first, ready: make(chan struct{}),
 		exited: make(chan int, 1), broken: make(chan struct{}), calls: map[uint64]*pending{}}
 	go p.read()
 	return p
@@ -59,6 +60,8 @@ func (p *peer) read() {
 			p.answer(f)
 		case f.Do == wire.SayOutput:
 			p.output(f.Data)
+		case f.Do == wire.SaySign:
+			p.sign()
 		case f.Do == wire.SayReady && f.Version != wire.Version:
 			p.fail(fmt.Errorf("the guest's agent speaks version %d, and this is %d", f.Version, wire.Version))
 			return

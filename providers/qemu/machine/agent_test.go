@@ -23,7 +23,7 @@ func scripted(t *testing.T, play func(c net.Conn)) *peer {
 	ours, theirs := net.Pipe()
 	t.Cleanup(func() { ours.Close(); theirs.Close() })
 	go play(theirs)
-	return newPeer(ours, 100, func([]byte) {})
+	return newPeer(ours, 100, func([]byte) {}, func() {})
 }
 
 // An answer from before a restore has another number and changes nothing.

@@ -201,8 +201,15 @@ func (s *supervisor) connect(ctx context.Context) error {
 	if c, err = dial(ctx, FileAgent); err != nil {
 		return err
 	}
-	s.peer = newPeer(c, uint64(time.Now().UnixNano()), func(b []byte) { _, _ = s.Output().Write(b) })
+	s.peer = newPeer(c, uint64(time.Now().UnixNano()), func(b []byte) { _, _ = s.Output().Write(b) }, s.signed)
 	return nil
+}
+
+// signed is called when the agent has seen the seat's sign. A trial has none.
+func (s *supervisor) signed() {
+	if s.Sign != nil {
+		s.Sign.Give()
+	}
 }
 
 // dial waits for a socket that QEMU is about to make.

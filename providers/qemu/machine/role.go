@@ -49,7 +49,7 @@ func Main(path string) int {
 // Order implements custodian.Seat.
 func (s *supervisor) Order() (custodian.Order, error) {
 	err := s.Dir.ReadJSON(seatdir.FileStart, &s.start)
-	return custodian.Order{Operation: s.start.Operation, Fingerprint: s.start.Fingerprint, Replace: s.start.Replace, Network: s.start.Network}, err
+	return custodian.Order{Operation: s.start.Operation, Fingerprint: s.start.Fingerprint, Replace: s.start.Replace, Network: s.start.Network, Ready: s.start.Launch.Ready}, err
 }
 
 // Launch implements custodian.Seat.
@@ -104,12 +104,8 @@ func (s *supervisor) do(ctx context.Context, r custodian.Request) error {
 	return fault.New(fault.Unimplemented, "a microVM's supervisor does not know %q", r.Ask)
 }
 
-// Tell implements custodian.Seat.
-func (s *supervisor) Tell(r *custodian.Response) {
-	s.Mu.Lock()
-	r.Frozen = s.Frozen
-	s.Mu.Unlock()
-}
+// Paused implements custodian.Seat.
+func (s *supervisor) Paused() bool { return s.Frozen }
 
 // Keep implements custodian.Seat: it waits for the end of the command or of the
 // machine, and ends the machine.

@@ -7,6 +7,8 @@ import (
 	"io"
 	"sync"
 	"time"
+
+	"berth/events"
 )
 
 // Limits of a frame, in bytes. Chunk is how much of a stream one frame takes.
@@ -34,6 +36,7 @@ const (
 const (
 	SayReady  = "ready"  // the agent runs; Version
 	SayOutput = "output" // Data: from the terminal
+	SaySign   = "sign"   // the seat has given the sign of Launch.Ready
 	SayExit   = "exit"   // Code: the seat's command has ended and so has all it started
 )
 
@@ -69,6 +72,8 @@ type Launch struct {
 	Dir     string            `json:"dir"`
 	Rows    uint16            `json:"rows"`
 	Cols    uint16            `json:"cols"`
+	// Ready is the sign to look for inside; a pattern is looked for outside.
+	Ready *events.ReadySign `json:"ready,omitempty"`
 }
 
 // Writer sends frames, one at a time; it is safe for concurrent use.
