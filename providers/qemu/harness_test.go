@@ -25,6 +25,9 @@ func TestMain(m *testing.M) {
 	if handled, code := Main(os.Args[1:]); handled {
 		os.Exit(code)
 	}
+	if len(os.Args) == 2 && os.Args[1] == listenRole {
+		listen()
+	}
 	var err error
 	if boots, err = os.MkdirTemp("", "berth-boots-"); err != nil {
 		panic(err)
