@@ -3,6 +3,10 @@
 package sign
 
 import (
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -20,11 +24,47 @@ func TestLine(t *testing.T) {
 	}
 }
 
-func TestPortIsNotWaitedForForEver(t *testing.T) {
+// TestMain lets the test binary be a program that listens, and says where.
+func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == "listen" {
+		ln, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			panic(err)
+		}
+		fmt.Println(ln.Addr().(*net.TCPAddr).Port)
+		select {}
+	}
+	os.Exit(m.Run())
+}
+
+// The port of a process below this one is the sign. That of another one, as this
+// one itself, is not, and is not waited for for ever.
+func TestPort(t *testing.T) {
+	cmd := exec.Command(os.Args[0], "listen")
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	var port int
+	if _, err := fmt.Fscanln(out, &port); err != nil {
+		t.Fatal(err)
+	}
 	done := make(chan struct{})
+	if !Port(os.Getpid(), port, done) {
+		t.Error("the port of a child is not seen")
+	}
+	own, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer own.Close()
 	close(done)
-	if Port(1, 65535, done) {
-		t.Error("a port on which nobody listens")
+	if Port(os.Getpid(), own.Addr().(*net.TCPAddr).Port, done) {
+		t.Error("the port of another program is taken for the seat's")
 	}
 }
 
