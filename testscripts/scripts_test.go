@@ -12,7 +12,6 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"berth/events/fault"
-	"berth/internal/acp"
 	"berth/internal/cli"
 	"berth/providers/process"
 	"berth/providers/qemu"
@@ -26,7 +25,7 @@ var update = flag.Bool("update", false, "rewrite the expectations of scripts")
 // The test binary is the program when it is called berth, and a custodian or a
 // seat when a manager of a script starts one.
 func TestMain(m *testing.M) {
-	for _, role := range []func([]string) (bool, int){qemu.Main, process.Main, acp.Main} {
+	for _, role := range []func([]string) (bool, int){qemu.Main, process.Main, cli.Agent} {
 		if handled, code := role(os.Args[1:]); handled {
 			os.Exit(code)
 		}

@@ -9,7 +9,6 @@ import (
 	"syscall"
 
 	"berth/events/fault"
-	"berth/internal/acp"
 	"berth/internal/cli"
 	"berth/providers/process"
 	"berth/providers/qemu"
@@ -19,7 +18,7 @@ func main() {
 	// The program is also the custodian of an environment, the first process
 	// inside it, and the client of an agent there; those roles know nothing of
 	// what follows.
-	for _, role := range []func([]string) (bool, int){qemu.Main, process.Main, acp.Main} {
+	for _, role := range []func([]string) (bool, int){qemu.Main, process.Main, cli.Agent} {
 		if handled, code := role(os.Args[1:]); handled {
 			os.Exit(code)
 		}

@@ -47,12 +47,13 @@ type exitError struct {
 }
 
 // Main runs the role. args are the arguments without the program's name;
-// handled says that this was the role, and code is its exit code.
-func Main(args []string) (handled bool, code int) {
+// handled says that this was the role, and code is its exit code. turns
+// are what the manager asks of the seat; nil: nothing can be.
+func Main(args []string, turns Turns) (handled bool, code int) {
 	if len(args) < 2 || args[0] != Role {
 		return false, 0
 	}
-	err := run(args[1:])
+	err := run(args[1:], turns)
 	if err == nil {
 		return true, 0
 	}
@@ -64,7 +65,7 @@ func Main(args []string) (handled bool, code int) {
 	return true, ExitNoSession
 }
 
-func run(command []string) error {
+func run(command []string, turns Turns) error {
 	a, err := start(command)
 	if err != nil {
 		return exitError{ExitNoAgent, err}
@@ -78,7 +79,7 @@ func run(command []string) error {
 	}
 	t := New(Seat{
 		In: os.Stdin, Out: os.Stdout, Interrupts: interrupts, Dir: cwd, Home: os.Getenv("HOME"),
-		Material: os.Getenv("BERTH_MATERIAL"), Ready: sayReady,
+		Material: os.Getenv("BERTH_MATERIAL"), Ready: sayReady, Turns: turns, TurnCheck: TurnCheck,
 	}, a.in, a.out)
 	if err = t.Open(context.Background()); err == nil {
 		err = t.Talk(context.Background())

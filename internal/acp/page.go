@@ -19,7 +19,8 @@ const maxTools = 256
 type page struct {
 	mu    sync.Mutex
 	w     io.Writer
-	open  bool // the last line has no end yet
+	open  bool   // the last line has no end yet
+	said  []byte // the agent's words since the turn began, the newest MaxNote of them
 	tools map[proto.ToolCallId]string
 }
 
@@ -31,8 +32,20 @@ func (p *page) text(s string) {
 	defer p.mu.Unlock()
 	if s = clean(s); s != "" {
 		_, _ = io.WriteString(p.w, s)
+		p.said = append(p.said, s...)
+		p.said = p.said[max(0, len(p.said)-MaxNote):]
 		p.open = !strings.HasSuffix(s, "\n")
 	}
+}
+
+// fresh begins to keep the agent's words anew.
+func (p *page) fresh() { p.mu.Lock(); defer p.mu.Unlock(); p.said = nil }
+
+// answer are the agent's last words of this turn.
+func (p *page) answer() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return strings.TrimSpace(strings.ToValidUTF8(string(p.said), "")) // the first character may be cut
 }
 
 // line shows a line of its own.

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	proto "github.com/coder/acp-go-sdk"
 )
@@ -35,10 +36,12 @@ type Seat struct {
 	In         io.Reader // lines that are typed
 	Out        io.Writer // what people see
 	Interrupts <-chan os.Signal
-	Dir        string // where the agent is to work, absolute
-	Home       string // where the session is remembered; empty: nowhere
-	Material   string // directory of prompt and persona; empty: none
-	Ready      func() // called once, when there is a session
+	Dir        string        // where the agent is to work, absolute
+	Home       string        // where the session is remembered; empty: nowhere
+	Material   string        // directory of prompt and persona; empty: none
+	Ready      func()        // called once, when there is a session
+	Turns      Turns         // what the manager asks of it; nil: nothing
+	TurnCheck  time.Duration // how often that is asked for
 }
 
 // Talk is the conversation with one agent.
@@ -53,7 +56,14 @@ type Talk struct {
 	asks    chan *ask
 	asked   []*ask // that wait for an answer, the shown one first
 	waiting []string
-	turn    chan error // answered when the turn under way ends; nil: none is
+	turn    chan ending // answered when the turn under way ends; nil: none is
+	given   *offer      // the manager's turn that is under way; nil: it is not the manager's
+}
+
+// ending is how a turn ended.
+type ending struct {
+	reason proto.StopReason
+	err    error
 }
 
 // ask is a question of the agent.
@@ -122,6 +132,10 @@ func (t *Talk) Talk(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	typed := lines(ctx, t.seat.In)
+	offers := make(chan *offer)
+	if t.seat.Turns != nil {
+		go desk{t.seat.Turns, t.seat.TurnCheck, t.page, offers}.run(ctx)
+	}
 	if t.first != "" {
 		t.begin(ctx, t.first)
 	}
@@ -136,9 +150,23 @@ func (t *Talk) Talk(ctx context.Context) error {
 			if t.asked = append(t.asked, a); len(t.asked) == 1 {
 				t.page.question(a.request)
 			}
-		case err := <-t.turn:
-			if t.turn = nil; err != nil {
-				t.page.line("[the turn failed: %s]", said(err))
+		case o := <-offers:
+			if t.turn != nil {
+				close(o.end) // it is offered again
+				continue
+			}
+			t.page.line("[turn %s] %s", o.goal, o.text)
+			t.given = o
+			t.begin(ctx, o.text)
+		case e := <-t.turn:
+			if t.turn = nil; e.err != nil {
+				t.page.line("[the turn failed: %s]", said(e.err))
+			} else {
+				t.page.line("[%s]", cmp.Or(string(e.reason), "end of turn"))
+			}
+			if t.given != nil {
+				t.given.end <- result{e.err == nil && e.reason == proto.StopReasonEndTurn, t.page.answer()}
+				t.given = nil
 			}
 			if len(t.waiting) > 0 {
 				next := t.waiting[0]
@@ -175,14 +203,12 @@ func (t *Talk) begin(ctx context.Context, text string) {
 	if t.preface != "" {
 		text, t.preface = t.preface+"\n\n"+text, ""
 	}
-	done := make(chan error, 1)
+	done := make(chan ending, 1)
 	t.turn = done
+	t.page.fresh()
 	go func() {
 		r, err := t.conn.Prompt(ctx, proto.PromptRequest{SessionId: t.session, Prompt: []proto.ContentBlock{proto.TextBlock(text)}})
-		if err == nil {
-			t.page.line("[%s]", cmp.Or(string(r.StopReason), "end of turn"))
-		}
-		done <- err
+		done <- ending{r.StopReason, err}
 	}()
 }
 

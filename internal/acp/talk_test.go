@@ -70,7 +70,7 @@ func (r *robot) Prompt(ctx context.Context, p proto.PromptRequest) (proto.Prompt
 	switch {
 	case strings.Contains(text, "delete"):
 		r.say(ctx, p.SessionId, proto.StartToolCall("call-1", "Delete a file", proto.WithStartStatus(proto.ToolCallStatusPending)))
-		got, err := r.conn.RequestPermission(ctx, proto.RequestPermissionRequest{SessionId: p.SessionId, ToolCall: proto.ToolCallUpdate{ToolCallId: "call-1"},
+		got, err := r.conn.RequestPermission(ctx, proto.RequestPermissionRequest{SessionId: p.SessionId, ToolCall: proto.ToolCallUpdate{ToolCallId: "call-1", Title: proto.Ptr("Delete a file")},
 			Options: []proto.PermissionOption{{Kind: proto.PermissionOptionKindAllowOnce, Name: "Allow", OptionId: "yes"}, {Kind: proto.PermissionOptionKindRejectOnce, Name: "Reject", OptionId: "no"}}})
 		switch {
 		case ctx.Err() == nil && err != nil:
@@ -216,7 +216,8 @@ func TestQuestionsAreAnsweredAtTheTerminal(t *testing.T) {
 	w := enter(t, &robot{}, "", nil)
 	w.opens(t)
 	w.types(t, "delete it")
-	w.paper.shows(t, "[Delete a file: pending]\n[the agent asks: Delete a file]\n  1  Allow\n  2  Reject\n")
+	w.paper.shows(t, "[Delete a file: pending]\n") // a question may overtake it
+	w.paper.shows(t, "[the agent asks: Delete a file]\n  1  Allow\n  2  Reject\n")
 	for _, wrong := range []string{"yes", "0", "3", ""} {
 		w.types(t, wrong)
 	}
