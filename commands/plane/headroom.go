@@ -58,12 +58,21 @@ func (p *Plane) admit(ctx context.Context, uid events.UID, plan events.Plan, lea
 		return fault.New(fault.ResourceExhausted, "provider %s has no room for this: %s", plan.Provider, short).
 			WithDetail("berth.headroom", "provider", plan.Provider, "short", short).WithHint("`berth hosts` shows what is free; `berth retire` frees some")
 	}
-	if held := p.seats(); p.MaxSeats > 0 && held >= p.MaxSeats {
-		return fault.New(fault.ResourceExhausted, "this instance holds %d names, and %d is the most that its configuration allows", held, p.MaxSeats).
-			WithDetail("berth.capacity", "held", strconv.Itoa(held), "most", strconv.Itoa(p.MaxSeats)).WithHint("`berth retire` frees some; `berth up --max-seats` allows more")
+	if err := p.full(); err != nil {
+		return err
 	}
 	h.pending[uid] = pending{provider: plan.Provider, resources: plan.Resources}
 	return nil
+}
+
+// full refuses one name more than the configuration allows. The lock is held.
+func (p *Plane) full() error {
+	held := p.seats()
+	if p.MaxSeats == 0 || held < p.MaxSeats {
+		return nil
+	}
+	return fault.New(fault.ResourceExhausted, "this instance holds %d names, and %d is the most that its configuration allows", held, p.MaxSeats).
+		WithDetail("berth.capacity", "held", strconv.Itoa(held), "most", strconv.Itoa(p.MaxSeats)).WithHint("`berth retire` frees some; `berth up --max-seats` allows more")
 }
 
 // short says what is missing for a plan, empty if nothing. The lock is held.

@@ -190,10 +190,13 @@ func (t *takeover) held(s aggregates.Seat) error {
 	return nil
 }
 
-// possible says why a seat can't be taken over: the instance came back, or its
-// environment can't be reached from here.
+// possible says why a seat can't be taken over: the instance came back, there is
+// no room for it, or its environment can't be reached from here.
 func (t *takeover) possible(ctx context.Context, s aggregates.Seat) error {
 	if err := t.held(s); err != nil {
+		return err
+	}
+	if err := t.p.room(ctx); err != nil {
 		return err
 	}
 	now, _, err := t.p.Shelf.Instance(ctx, t.from)
@@ -244,4 +247,18 @@ func (p *Plane) hostOf(id events.InstanceID, provider string) (host string) {
 		}
 	})
 	return host
+}
+
+// room refuses a seat more than the configuration allows, by a fold that has
+// what was taken before it.
+func (p *Plane) room(ctx context.Context) error {
+	if p.MaxSeats == 0 {
+		return nil
+	}
+	if err := p.caughtUp(ctx); err != nil {
+		return err
+	}
+	p.headroom.mu.Lock()
+	defer p.headroom.mu.Unlock()
+	return p.full()
 }

@@ -107,6 +107,20 @@ func TestTakeOver(t *testing.T) {
 	next.Until("both ended", func(v *projections.Views) bool { return v.Ended() == 2 })
 }
 
+// What is taken over counts against what an instance may hold: beyond that a
+// seat is refused, and stays where it is.
+func TestTakeOverIsWithinTheLimit(t *testing.T) {
+	old, next := pair(t, commandstest.Config{MaxSeats: 1})
+	stopped(t, old, commandstest.Instance)
+	r := must[commands.TakeOverResult](t)(commandstest.Ask(next, commands.TakeOver, "t1", over("", false)))
+	if len(r.Taken) != 1 || len(r.Refused) != 1 || r.Refused[0].Fault.Code != fault.ResourceExhausted || r.Refused[0].Fault.Outcome != fault.NotExecuted {
+		t.Fatalf("%+v", r)
+	}
+	if at := holder(next, r.Refused[0].Name); at != commandstest.Instance {
+		t.Errorf("%s is held by %s", r.Refused[0].Name, at)
+	}
+}
+
 // An instance that did not record its end is taken over only where nobody
 // answers in its place and an operator says that it does not run.
 func TestTakeOverNeedsProof(t *testing.T) {
