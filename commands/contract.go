@@ -65,6 +65,7 @@ type Contract struct {
 	Refusals   []fault.Code  // beside those that every command has (CommonRefusals)
 	Doc        string        // one sentence, for the docs and the program's help
 	Example    string        // an input, as JSON
+	Keyed      bool          // a write whose input names what is done once; any other write needs the id of its request
 
 	In, Out reflect.Type
 	check   func([]byte) error

@@ -142,7 +142,7 @@ var (
 		Doc: "The turn that the calling seat is to take, or none.", Example: `{}`, Refusals: []fault.Code{fault.Expired, fault.FailedPrecondition},
 	})
 	TurnYield = command[TurnYieldInput, TurnYieldResult](Contract{
-		Name: "turn-yield", Kind: Write, Target: TargetAny, Modes: aboutCaller, Capability: CanSelf,
+		Name: "turn-yield", Kind: Write, Keyed: true, Target: TargetAny, Modes: aboutCaller, Capability: CanSelf,
 		Doc:     "Give back a turn of the calling seat; a repeat is answered alike for ever.",
 		Example: `{"goalId":"g-1","status":"done","note":"All of it is reviewed."}`, Refusals: []fault.Code{fault.NotFound, fault.Expired, fault.FailedPrecondition},
 	})

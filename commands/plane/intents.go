@@ -95,9 +95,6 @@ func (p *Plane) intentUse(ctx context.Context, c *call, in commands.IntentUseInp
 		return commands.IntentResult{}, fault.New(fault.FailedPrecondition, "instance %s was meant, and this is %s", in.Instance, p.Self.Instance).
 			WithDetail(commands.DetailBindRefused, "boundTo", in.Instance, "servedBy", string(p.Self.Instance))
 	}
-	if c.req.ID == "" {
-		return commands.IntentResult{}, fault.New(fault.BadRequest, "id: an intent is used by a request with an id").WithDetail(commands.DetailField, "field", "id")
-	}
 	u := intent.Use{Intent: events.GoalID(in.Intent), Request: c.req.ID, Kind: events.IntentKind(in.Kind), Instance: events.InstanceID(in.Instance), Epoch: in.Epoch}
 	if u.Kind == events.IntentLaunch {
 		return p.intentLaunch(ctx, c, in, u)

@@ -91,9 +91,6 @@ type call struct {
 // fingerprint tells a write's request from another one of the same id, which
 // each write has.
 func (c *call) fingerprint(in any) (string, error) {
-	if c.req.ID == "" {
-		return "", fault.New(fault.BadRequest, "id: a write needs the id of its request").WithDetail(commands.DetailField, "field", "id")
-	}
 	return commands.Fingerprint(c.Address, string(c.req.ID), in)
 }
 
@@ -175,6 +172,9 @@ func (p *Plane) handle(ctx context.Context, c *call, payload []byte) (any, error
 	}
 	if c.req, err = commands.DecodeRequest(payload); err != nil {
 		return nil, err
+	}
+	if row.Kind == commands.Write && !row.Keyed && c.req.ID == "" {
+		return nil, fault.New(fault.BadRequest, "id: a write needs the id of its request").WithDetail(commands.DetailField, "field", "id")
 	}
 	if appends(row) && !slices.Contains(ending, row.Name) {
 		if err := p.takesWork(); err != nil {
