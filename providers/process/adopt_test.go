@@ -263,3 +263,24 @@ func TestWithoutAnIdentTheSeatHasEnded(t *testing.T) {
 		t.Fatalf("%+v", f)
 	}
 }
+
+// Law 2: a seat has one supervisor. One that finds another there starts nothing,
+// and what became of its start is not known, for the other may be about it.
+func TestASeatHasOneSupervisor(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	id := r.provisioned(r.plan("exec sleep 600"))
+	dir := r.d.Seat(id)
+	free, held, err := dir.HoldLife()
+	if err != nil || !held {
+		t.Fatal(held, err)
+	}
+	out := r.do(r.op(id, events.VerbStart))
+	if out.Kind != providers.Unknown || fault.CodeOf(out.Fault) != fault.Conflict {
+		t.Errorf("a start beside another supervisor: %+v", out)
+	}
+	if _, err := os.Stat(dir.File(seatdir.FileIdent)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("somebody was started: %v", err)
+	}
+	free()
+}

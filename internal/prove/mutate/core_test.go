@@ -2,6 +2,10 @@ package mutate
 
 // core are mutants of what decides: aggregates, the engine's kernel and events.
 var core = []mutant{
+	{"forget first what a goal waits for", "aggregates/environment/journal.go",
+		`return o.Goal == "" })`, `return o.Goal != "" })`, "./aggregates", ""},
+	{"wait for ever for what was forgotten", "sagas/goals.go",
+		`return done || old != nil`, `return done && old != nil`, "./sagas", ""},
 	{"dispatch while another operation is open (law 2)", "aggregates/environment/journal.go",
 		`case on == OnDispatch && s.Operation != nil:`, `case false:`, "./aggregates", ""},
 	{"free a name before the environment is proved gone (law 2)", "aggregates/decide.go",
