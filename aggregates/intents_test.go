@@ -199,6 +199,15 @@ func TestIntentIsUsedOnce(t *testing.T) {
 	u.Request = "request-2"
 	_, err = l.Launch(u, claim1(), self, t0)
 	refusedAs(t, "another request", err, fault.Conflict)
+	for name, change := range map[string]func(*intent.Use){
+		"another epoch":    func(u *intent.Use) { u.Epoch++ },
+		"another instance": func(u *intent.Use) { u.Instance = afar.Instance },
+	} {
+		u := use("launch-1")
+		change(&u)
+		_, err := l.Launch(u, claim1(), self, t0)
+		refusedAs(t, name+" under the id that used it", err, fault.Conflict)
+	}
 }
 
 // D18: what is launched is the user's: under no other caller, and no other owner.

@@ -145,7 +145,7 @@ type Use struct {
 // Usable refuses a use that is not exactly what was admitted, by the run that it
 // was admitted for (D3), one that is too late (D6), and one after another won
 // (D5). done is true for a repeat of the request that used it: it reads the
-// outcome and uses nothing (D12). holder is who holds the seat, for an intent
+// outcome and uses nothing (D12); another input under its id is a conflict. holder is who holds the seat, for an intent
 // whose instance is gone (D19).
 func (s State) Usable(u Use, self events.Writer, holder events.InstanceID, now time.Time) (done bool, err error) {
 	instance, epoch := s.Instance, s.Epoch
@@ -154,6 +154,9 @@ func (s State) Usable(u Use, self events.Writer, holder events.InstanceID, now t
 	}
 	switch {
 	case s.Phase != Admitted && s.Used == u.Request && s.Used != "":
+		if u.Kind != s.Kind || (events.Writer{Instance: u.Instance, Epoch: u.Epoch}) != s.Executor {
+			return false, fault.New(fault.Conflict, "request %s used intent %s with another input", u.Request, s.ID).WithHint("give each request an id of its own")
+		}
 		return true, nil
 	case s.Phase != Admitted:
 		return false, fault.New(fault.Conflict, "intent %s was used before, by request %s", s.ID, s.Used)

@@ -224,7 +224,13 @@ func (p *Plane) goalCancel(ctx context.Context, c *call, in commands.GoalCancelI
 		}
 	}
 	g, _ = p.carryOn(b, g)
-	return goalView(id, g, r.Sequence), nil
+	asOf := r.Sequence
+	if asOf == 0 { // it was cancelling already
+		if g, asOf, err = p.Shelf.Goal(ctx, b); err != nil {
+			return commands.GoalResult{}, err
+		}
+	}
+	return goalView(id, g, asOf), nil
 }
 
 func rfc3339(t time.Time) string {

@@ -148,6 +148,9 @@ func (t *takeover) take(ctx context.Context, name events.Alias) (out commands.Ta
 	if err != nil {
 		return out, err
 	}
+	if _, _, err := seat.Commands.Seen(t.c.req.ID, t.print); err != nil {
+		return out, err // the id was used for something else, whoever holds the seat now
+	}
 	if !t.took(seat) {
 		if err := t.possible(ctx, seat); err != nil {
 			return out, err
