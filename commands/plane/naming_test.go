@@ -14,6 +14,7 @@ import (
 	"berth/commands/plane"
 	"berth/events"
 	"berth/events/fault"
+	"berth/projections"
 )
 
 func unnamed() commands.SpawnInput {
@@ -178,5 +179,46 @@ func TestCapacityOfAnInstance(t *testing.T) {
 	}
 	if again, err := commandstest.Ask(w, commands.Spawn, "two", commandstest.Drill("two")); err != nil || again.Name != "two" {
 		t.Errorf("what was accepted is not answered again: %v", err)
+	}
+}
+
+// Rules 2.5, 3: a name counts until its end is proved, also for a manager that
+// folds the log anew; then its place is free at once.
+func TestCapacityIsHeldUntilTheEndIsProved(t *testing.T) {
+	w := commandstest.New(t, commandstest.Config{Idle: true, MaxSeats: 1})
+	must[commands.SpawnResult](t)(commandstest.Ask(w, commands.Spawn, "one", commandstest.Drill("one")))
+	must[commands.WriteResult](t)(commandstest.Ask(w, commands.Retire, "end", commands.RetireInput{Named: named("one")}))
+	later := commandstest.New(t, commandstest.Config{Log: w.Log, Idle: true, MaxSeats: 1})
+	tip := w.Tip()
+	later.Until("the log is folded", func(v *projections.Views) bool { return v.Sequence() >= tip })
+	for _, at := range []*commandstest.World{w, later} {
+		_, err := commandstest.Ask(at, commands.Spawn, "two", commandstest.Drill("two"))
+		refused(t, err, fault.ResourceExhausted, fault.NotExecuted)
+	}
+	works := commandstest.New(t, commandstest.Config{MaxSeats: 1})
+	works.Spawn("one")
+	must[commands.WriteResult](t)(commandstest.Ask(works, commands.Retire, "end", commands.RetireInput{Named: named("one")}))
+	works.Until("its end is proved", func(v *projections.Views) bool { _, ok := v.Seat("local", "one"); return !ok })
+	works.Spawn("two")
+}
+
+// Rules 2.10: names that begin with chat_ are refused wherever a name is chosen.
+func TestChatNamesAreReserved(t *testing.T) {
+	w := registered(t, commandstest.Config{Idle: true})
+	before := w.Tip()
+	launch := launchOf("demo", "l-1")
+	launch.Name, launch.Launch.Name = "chat_x", "chat_x"
+	for _, r := range []commands.Reply{
+		w.Send(commands.Spawn.Contract, commands.Request{ID: "s"}, commandstest.Drill("chat_x")),
+		w.Send(commands.Reserve.Contract, commands.Request{ID: "r"}, commandstest.Drill("chat_x")),
+		w.Send(commands.PersonaDefine.Contract, commands.Request{ID: "p"}, commands.PersonaInput{Name: "chat_x", Text: "x"}),
+		w.Send(commands.IntentAdmit.Contract, commands.Request{ID: "i"}, launch),
+	} {
+		if r.OK || r.Error.Code != fault.BadRequest || r.Error.Outcome != fault.NotExecuted {
+			t.Errorf("a chat_ name is answered %s %v", r.Result, r.Error)
+		}
+	}
+	if w.Tip() != before {
+		t.Error("a refusal appended something")
 	}
 }

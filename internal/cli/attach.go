@@ -34,7 +34,8 @@ func (a *app) attachCommand() *cobra.Command {
 what you type goes to it. Ctrl-] leaves; the seat goes on. Any number of people may
 look; the first who may type is the writer, and the seat's terminal has the size of the
 writer's. When the link is lost or the manager is restarted, it attaches again by
-itself. Keys are ctrl-LETTER, ctrl-] or single characters, several with commas.`,
+itself. At the end of standard input it goes on to look. Keys are ctrl-LETTER, ctrl-]
+or single characters, several with commas.`,
 		RunE: func(c *cobra.Command, names []string) (err error) {
 			v.in.Name = names[0]
 			if v.leave, err = parseKeys(v.keys); err != nil {
