@@ -19,6 +19,7 @@ type Log struct {
 	room       []events.Record  // where the next records go: they are made many at a time
 	bodies     [][]byte
 	boundaries map[events.Boundary]*line
+	newest     *line         // that was asked for last: a commit asks several times
 	grown      chan struct{} // closed at the next append; nil if nobody waits for it
 	full       bool
 	echo       bool
@@ -27,9 +28,11 @@ type Log struct {
 
 // line is one boundary's records: indexes into Log.records, oldest first.
 type line struct {
-	at     []int
-	loaded []events.Record // the first of them in a row, as far as they were asked for
-	odd    bool            // a reader may have to be told something that is not in a record
+	boundary events.Boundary
+	last     *events.Record
+	at       []int
+	loaded   []events.Record // the first of them in a row, as far as they were asked for
+	odd      bool            // a reader may have to be told something that is not in a record
 }
 
 // Hooks are called by Commit and CommitAll, with the lock not held, for the
@@ -77,7 +80,7 @@ func (l *Log) Crash() *Log {
 	n := New()
 	n.records, n.bodies = slices.Clone(l.records), slices.Clone(l.bodies)
 	for b, of := range l.boundaries {
-		n.boundaries[b] = &line{at: slices.Clone(of.at), odd: of.odd}
+		n.boundaries[b] = &line{boundary: b, last: of.last, at: slices.Clone(of.at), odd: of.odd}
 	}
 	return n
 }
@@ -183,9 +186,7 @@ func (l *Log) record(c events.Commit, batch *events.Batch, body []byte, h events
 	}
 	r := events.Record{Sequence: sequence, Previous: c.Expect, Boundary: c.Boundary, Meta: c.Meta, Events: slices.Clone(c.Events), Hash: h, Batch: batch}
 	r.Meta.Time = events.MillisUTC(r.Meta.Time)
-	if of := l.boundaries[c.Boundary]; of != nil {
-		r.Prior = l.last(c.Boundary).Hash
-	}
+	r.Prior = l.last(c.Boundary).Hash
 	return r
 }
 
@@ -216,26 +217,38 @@ func (l *Log) already(cs []events.Commit) ([]events.Record, bool) {
 
 // last is the boundary's last record, one without a sequence if there is none.
 func (l *Log) last(b events.Boundary) *events.Record {
-	of := l.boundaries[b]
-	if of == nil {
-		return &events.Record{}
+	if of := l.line(b); of != nil {
+		return of.last
 	}
-	return l.records[of.at[len(of.at)-1]]
+	return &events.Record{}
+}
+
+// line is a boundary's records, nil if there is none.
+func (l *Log) line(b events.Boundary) *line {
+	if of := l.newest; of != nil && of.boundary == b {
+		return of
+	}
+	of := l.boundaries[b]
+	if of != nil {
+		l.newest = of
+	}
+	return of
 }
 
 func (l *Log) append(r events.Record, body []byte) {
-	of := l.boundaries[r.Boundary]
+	of := l.line(r.Boundary)
 	if of == nil {
-		of = &line{}
+		of = &line{boundary: r.Boundary}
 		l.boundaries[r.Boundary] = of
-	} else if p := l.last(r.Boundary); r.Previous != p.Sequence || r.Prior != p.Hash {
+	} else if p := of.last; r.Previous != p.Sequence || r.Prior != p.Hash {
 		of.odd = true // it does not follow from the one before it
 	}
 	of.odd = of.odd || r.Batch != nil // it may be torn
 	of.at = append(of.at, len(l.records))
 	l.makeRoom(1)
 	l.room = append(l.room, r)
-	l.records = append(l.records, &l.room[len(l.room)-1])
+	of.last = &l.room[len(l.room)-1]
+	l.records = append(l.records, of.last)
 	l.bodies = append(l.bodies, body)
 	if l.grown != nil {
 		close(l.grown)

@@ -16,8 +16,8 @@ func (l *Log) Load(ctx context.Context, b events.Boundary, after uint64) ([]even
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	of := l.boundaries[b]
-	if of == nil || l.last(b).Sequence <= after {
+	of := l.line(b)
+	if of == nil || of.last.Sequence <= after {
 		return nil, nil
 	}
 	from := sort.Search(len(of.at), func(i int) bool { return l.records[of.at[i]].Sequence > after })
