@@ -262,7 +262,11 @@ func silence(row *commands.Contract, target string, err error) error {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrTimeout): // E8
 		return fault.New(fault.DeadlineExceeded, "%s was not answered in time", row.Name).WithOutcome(outcome).WithHint("%s", hint)
 	}
-	return fault.New(fault.Unavailable, "the connection failed before %s was answered: %s", row.Name, events.Scrub(err.Error())).WithOutcome(outcome).WithHint("%s", hint)
+	f := fault.New(fault.Unavailable, "the connection failed before %s was answered: %s", row.Name, events.Scrub(err.Error())).WithOutcome(outcome).WithHint("%s", hint)
+	if outcome == fault.Unknown {
+		f = f.WithDetail(fault.DetailUnanswered, "command", row.Name)
+	}
+	return f
 }
 
 // told names what an unanswered write can be asked about by.

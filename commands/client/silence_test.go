@@ -48,3 +48,17 @@ func TestE8AnUnansweredGoalIsNamed(t *testing.T) {
 		t.Errorf("a refusal: %q", f.Hint)
 	}
 }
+
+// E8: a change whose connection broke is uncertain for a script too; a read
+// that was not answered did nothing.
+func TestE8ABrokenConnectionIsUncertain(t *testing.T) {
+	for _, row := range commands.Table {
+		want := fault.ExitUncertain
+		if row.Kind == commands.Read {
+			want = fault.ExitUnavailable
+		}
+		if got := fault.ExitOf(silence(row, commands.Any, nats.ErrConnectionClosed)); got != want {
+			t.Errorf("%s: exit %d, want %d", row.Name, got, want)
+		}
+	}
+}

@@ -45,6 +45,8 @@ func TestExitOf(t *testing.T) {
 		{fault.New(fault.NotFound, "x").WithDetail(fault.DetailLogLost), fault.ExitLogLost},
 		{fault.New(fault.FailedPrecondition, "x").WithDetail(fault.DetailDataInUse), fault.ExitDataInUse},
 		{fault.New(fault.FailedPrecondition, "x").WithDetail(fault.DetailPortInUse), fault.ExitPortInUse},
+		{fault.New(fault.Unavailable, "x"), fault.ExitUnavailable},
+		{fault.New(fault.Unavailable, "x").WithDetail(fault.DetailUnanswered), fault.ExitUncertain},
 	} {
 		if got := fault.ExitOf(c.err); got != c.want {
 			t.Errorf("%v exits %d, want %d", c.err, got, c.want)

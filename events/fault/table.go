@@ -76,23 +76,27 @@ func RowOf(code Code) Row {
 	return r
 }
 
-// The kinds of detail that give a failure to start its own exit code.
+// The kinds of detail that give a failure an exit code of its own.
 const (
 	DetailBadConfig   = "berth.bad-config"
 	DetailNewerFormat = "berth.newer-format"
 	DetailLogLost     = "berth.log-lost"
 	DetailDataInUse   = "berth.data-in-use"
 	DetailPortInUse   = "berth.port-in-use"
+	// DetailUnanswered is of a change that was sent and whose connection broke
+	// before the answer: something may have been done.
+	DetailUnanswered = "berth.unanswered"
 )
 
 var exitDetails = map[string]Exit{
 	DetailBadConfig: ExitBadConfig, DetailNewerFormat: ExitNewerFormat, DetailLogLost: ExitLogLost,
-	DetailDataInUse: ExitDataInUse, DetailPortInUse: ExitPortInUse,
+	DetailDataInUse: ExitDataInUse, DetailPortInUse: ExitPortInUse, DetailUnanswered: ExitUncertain,
 }
 
 // ExitOf is the exit code for an error: an unknown outcome is always
-// ExitUncertain, unless nobody answered at all or a wait ran out, which have
-// codes of their own.
+// ExitUncertain, unless nobody could be reached or a wait ran out, which have
+// codes of their own. A connection that broke after a change was sent is
+// uncertain too.
 func ExitOf(err error) Exit {
 	e := From(err)
 	if e == nil {
