@@ -71,9 +71,37 @@ func strays(t *testing.T, row *commands.Contract) map[string]stray {
 			wrong = "yes"
 		}
 		out["a "+field+" of another type"] = stray{good, envelope(with(t, row.Example, field, wrong)), fault.BadRequest, field}
+		for what, v := range beyond(p) {
+			example := row.Example
+			if field == "resumeSource" { // means nothing without the claim that it is of
+				example = with(t, example, "resume", strings.Repeat("a", 26))
+			}
+			out["a "+field+" "+what] = stray{good, envelope(with(t, example, field, v)), fault.BadRequest, field}
+		}
 	}
 	for name, a := range elsewhere(row, good) {
 		out[name] = stray{a.to, body, a.code, ""}
+	}
+	return out
+}
+
+// beyond are values just outside the limits that a field's schema declares.
+func beyond(p commands.Schema) map[string]any {
+	out := map[string]any{}
+	if n, ok := p["maxLength"].(int64); ok {
+		out["that is too long"] = strings.Repeat("a", int(n)+1)
+	}
+	if n, ok := p["maximum"].(int64); ok {
+		out["that is too large"] = n + 1
+	}
+	if n, ok := p["minimum"].(int64); ok {
+		out["that is too small"] = n - 1
+	}
+	if p["pattern"] != nil {
+		out["of another form"] = "a b\n"
+	}
+	if p["enum"] != nil {
+		out["that is none of those declared"] = "no such value"
 	}
 	return out
 }
