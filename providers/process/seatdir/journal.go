@@ -69,7 +69,7 @@ type Journal struct {
 	Expires     *time.Time           `json:"expires,omitempty"`
 	Operations  []Entry              `json:"operations"`
 
-	noted []Entry // those of them that are only in FileRecent
+	noted int64 // bytes of FileRecent that hold what only it has
 }
 
 // Fingerprint tells whether the same id is used for the same thing (R27).

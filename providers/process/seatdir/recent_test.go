@@ -115,3 +115,37 @@ func TestNoteThatCannotBeWritten(t *testing.T) {
 		t.Errorf("%v, %+v", err, j.Find(e.Operation))
 	}
 }
+
+// What a killed process left half written is not believed, and costs nothing of
+// what was noted before; the next entry takes its place. A file without an end of
+// line, as it was written at first, is whole.
+func TestAHalfWrittenNoteCostsOnlyItself(t *testing.T) {
+	for name, damage := range map[string]func(string) string{
+		"half of another": func(s string) string { return s + s[:len(s)/2] },
+		"another boot's":  func(s string) string { return s + strings.Replace(s, `"bootId":"`, `"bootId":"x`, 1) },
+		"no end of line":  strings.TrimSpace,
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, _, first := noted(t)
+			b, err := os.ReadFile(d.File(FileRecent))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(d.File(FileRecent), []byte(damage(string(b))), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			j, err := d.LoadJournal()
+			if err != nil || len(j.Operations) != 1 {
+				t.Fatalf("%+v %v", j, err)
+			}
+			next := first
+			next.Operation = "operation-00000002"
+			if err := d.Note(j, next); err != nil {
+				t.Fatal(err)
+			}
+			if j, err = d.LoadJournal(); err != nil || len(j.Operations) != 2 || j.Find(first.Operation) == nil || j.Find(next.Operation) == nil {
+				t.Fatalf("%+v %v", j, err)
+			}
+		})
+	}
+}
