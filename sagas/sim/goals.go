@@ -10,6 +10,7 @@ import (
 
 // goalEntry is a goal that this manager follows.
 type goalEntry struct {
+	at     events.Boundary
 	state  goal.State
 	resume bool // from before this process, or left in the middle of its acceptance
 	wake   int
@@ -25,11 +26,11 @@ func over(g goal.State) bool {
 func (m *manager) goal(b events.Boundary) *goalEntry {
 	g := m.goals[b]
 	if g == nil {
-		g = &goalEntry{}
+		g = &goalEntry{at: b}
 		m.goals[b] = g
 		a := m.s.books.goals[b].Allocated
 		at := events.SeatBoundary(a.Owner, a.Name)
-		m.about[at] = append(m.about[at], b)
+		m.about[at] = append(m.about[at], g)
 	}
 	return g
 }

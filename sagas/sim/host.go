@@ -22,7 +22,7 @@ func (s *sim) boot(h *host) {
 	if h.gone || h.current != nil && !h.current.dead && !h.current.stalled {
 		return
 	}
-	m := &manager{s: s, host: h, epoch: s.books.epochs[h.id] + 1, seats: map[events.Boundary]*entry{}, goals: map[events.Boundary]*goalEntry{}, about: map[events.Boundary][]events.Boundary{}}
+	m := &manager{s: s, host: h, epoch: s.books.epochs[h.id] + 1, seats: map[events.Boundary]*entry{}, goals: map[events.Boundary]*goalEntry{}, about: map[events.Boundary][]*goalEntry{}}
 	s.fallBack()
 	pages := 64
 	if s.rng.IntN(4) == 0 {

@@ -25,7 +25,7 @@ type manager struct {
 	shelf         *sagas.Shelf
 	seats         map[events.Boundary]*entry
 	goals         map[events.Boundary]*goalEntry
-	about         map[events.Boundary][]events.Boundary // goals by seat
+	about         map[events.Boundary][]*goalEntry // goals by seat, some of which are over
 }
 
 // entry is a seat, or a written-off environment, that is this manager's.
@@ -155,7 +155,10 @@ func (m *manager) hear(r *events.Record) {
 // it sometimes, so that what their shelves hold is often old.
 func (m *manager) concerns(r *events.Record) bool {
 	b := r.Boundary
-	return m.seats[b] != nil || m.goals[b] != nil || len(m.about[b]) > 0 || m.mine(r) || offered(r)
+	if b.Kind() == events.KindGoal {
+		return m.goals[b] != nil || m.mine(r) || offered(r)
+	}
+	return m.seats[b] != nil || m.about[b] != nil || m.mine(r)
 }
 
 // mine says that the record gives its boundary to this host.
@@ -179,10 +182,16 @@ func (m *manager) mine(r *events.Record) bool {
 
 // touch asks the goals about a seat again.
 func (m *manager) touch(seat events.Boundary) {
-	for _, b := range m.about[seat] {
-		if g := m.goals[b]; g != nil && !over(g.state) {
-			m.soon(func() { m.stepGoal(b) })
+	about := m.about[seat]
+	open := about[:0]
+	for _, g := range about {
+		if !over(g.state) {
+			open = append(open, g)
+			m.soon(func() { m.stepGoal(g.at) })
 		}
+	}
+	if len(about) > 0 {
+		m.about[seat] = open
 	}
 }
 
