@@ -77,8 +77,10 @@ func run(command []string, turns Turns) error {
 	if err != nil {
 		return fmt.Errorf("the working directory: %w", err)
 	}
+	shown := newSpool(os.Stdout)
+	defer shown.close()
 	t := New(Seat{
-		In: os.Stdin, Out: os.Stdout, Interrupts: interrupts, Dir: cwd, Home: os.Getenv("HOME"),
+		In: os.Stdin, Out: shown, Interrupts: interrupts, Dir: cwd, Home: os.Getenv("HOME"),
 		Material: os.Getenv("BERTH_MATERIAL"), Ready: sayReady, Turns: turns, TurnCheck: TurnCheck,
 	}, a.in, a.out)
 	if err = t.Open(context.Background()); err == nil {

@@ -22,6 +22,8 @@ const (
 	MaxLine = 64 << 10
 	// MaxWaiting bounds the lines that wait for the end of a turn.
 	MaxWaiting = 16
+	// MaxAsked bounds the questions of the agent that wait for their answer.
+	MaxAsked = 16
 	// version is the protocol's that is spoken.
 	version = 1
 	// authRequired is the error by which an agent says that it wants a login.
@@ -147,6 +149,11 @@ func (t *Talk) Talk(ctx context.Context) error {
 			}
 			t.hear(ctx, line)
 		case a := <-t.asks:
+			if len(t.asked) == MaxAsked {
+				a.answer <- proto.NewRequestPermissionOutcomeCancelled()
+				t.page.line("[%d questions wait already: one more is refused]", MaxAsked)
+				continue
+			}
 			if t.asked = append(t.asked, a); len(t.asked) == 1 {
 				t.page.question(a.request)
 			}

@@ -3,6 +3,7 @@ package acp
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -83,6 +84,29 @@ func (r *robot) Prompt(ctx context.Context, p proto.PromptRequest) (proto.Prompt
 	case strings.Contains(text, "wait"):
 		<-r.stop
 		return proto.PromptResponse{StopReason: proto.StopReasonCancelled}, nil
+	case strings.Contains(text, "crowd"):
+		var mu sync.Mutex
+		var all sync.WaitGroup
+		yes, no := 0, 0
+		for range MaxAsked + 1 {
+			all.Go(func() {
+				got, err := r.conn.RequestPermission(ctx, proto.RequestPermissionRequest{SessionId: p.SessionId, ToolCall: proto.ToolCallUpdate{ToolCallId: "call-1"},
+					Options: []proto.PermissionOption{{Kind: proto.PermissionOptionKindAllowOnce, Name: "Allow", OptionId: "yes"}}})
+				mu.Lock()
+				defer mu.Unlock()
+				if err == nil && got.Outcome.Selected != nil {
+					yes++
+				} else {
+					no++
+				}
+			})
+		}
+		all.Wait()
+		text = fmt.Sprintf("%d answered, %d refused", yes, no)
+	case strings.Contains(text, "flood"):
+		for range floods {
+			r.say(ctx, p.SessionId, proto.UpdateAgentMessageText("word "))
+		}
 	case strings.Contains(text, "fail"):
 		return proto.PromptResponse{}, proto.NewInternalError(nil)
 	}
@@ -228,6 +252,18 @@ func TestQuestionsAreAnsweredAtTheTerminal(t *testing.T) {
 	}
 }
 
+// The questions that wait are bounded; beyond that one is refused.
+func TestQuestionsAreBounded(t *testing.T) {
+	w := enter(t, &robot{}, "", nil)
+	w.opens(t)
+	w.types(t, "crowd")
+	w.paper.shows(t, "one more is refused]")
+	for range MaxAsked {
+		w.types(t, "1")
+	}
+	w.paper.shows(t, fmt.Sprintf("heard: %d answered, 1 refused", MaxAsked))
+}
+
 // An interrupt ends the turn, and a question in it; the session goes on.
 func TestAnInterruptEndsTheTurn(t *testing.T) {
 	for name, prompt := range map[string]string{"under way": "wait", "that asks": "delete it"} {
@@ -264,6 +300,28 @@ func TestPromptsWaitForTheTurn(t *testing.T) {
 		if got := <-w.robot.begun; got != "next" {
 			t.Errorf("asked %q", got)
 		}
+	}
+}
+
+// floods is how many words an agent says at once: more than the library keeps.
+const floods = 5_000
+
+// An agent may say much at once, as when it loads a session: whoever reads slowly
+// costs it nothing.
+func TestAFloodOfWords(t *testing.T) {
+	w := enter(t, &robot{}, "", nil)
+	slow := newSpool(w.paper)
+	w.page.w = slow
+	ended := w.opens(t)
+	w.types(t, "flood")
+	w.paper.shows(t, "heard: flood")
+	slow.close()
+	if n := strings.Count(w.paper.String(), "word "); n != floods {
+		t.Errorf("%d of %d words are shown", n, floods)
+	}
+	_ = w.keys.Close()
+	if err := within(t, ended); err != nil {
+		t.Error(err)
 	}
 }
 
