@@ -13,6 +13,8 @@ import (
 	"os"
 	"syscall"
 	"time"
+
+	"berth/internal/until"
 )
 
 // Pack archives the tree at dir in the order of its names, below `.`, until ctx
@@ -78,23 +80,9 @@ func packEntry(ctx context.Context, tw *tar.Writer, root *os.Root, p string, idB
 		return err
 	}
 	defer f.Close()
-	n, err := io.Copy(tw, reader{ctx, io.LimitReader(f, h.Size)})
+	n, err := io.Copy(tw, until.Reader(ctx, io.LimitReader(f, h.Size)))
 	if err == nil && n != h.Size {
 		err = fmt.Errorf("%s became shorter while it was read", p)
 	}
 	return err
-}
-
-// reader reads until its context ends.
-type reader struct {
-	ctx context.Context
-	r   io.Reader
-}
-
-// Read implements io.Reader.
-func (r reader) Read(p []byte) (int, error) {
-	if err := r.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return r.r.Read(p)
 }

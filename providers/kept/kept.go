@@ -18,6 +18,7 @@ import (
 	"berth/events"
 	"berth/events/fault"
 	"berth/internal/durable"
+	"berth/internal/until"
 	"berth/providers"
 )
 
@@ -124,7 +125,7 @@ func Copy(ctx context.Context, to, from string, want events.Checkpoint) (int64, 
 			return err
 		}
 		defer src.Close()
-		n, err := io.Copy(w, NewReader(ctx, io.LimitReader(src, want.ByteLength+1)))
+		n, err := io.Copy(w, until.Reader(ctx, io.LimitReader(src, want.ByteLength+1)))
 		if err == nil && n != want.ByteLength {
 			err = fault.New(fault.FailedPrecondition, "checkpoint %s is damaged: it has not %d bytes any more", events.Scrub(want.ID), want.ByteLength)
 		}
@@ -203,19 +204,3 @@ func (m *Measure) Write(p []byte) (int, error) {
 
 // SHA256 is the digest of what was passed on, in hexadecimal.
 func (m *Measure) SHA256() string { return hex.EncodeToString(m.h.Sum(nil)) }
-
-type bounded struct {
-	ctx context.Context
-	r   io.Reader
-}
-
-// NewReader reads r until ctx ends.
-func NewReader(ctx context.Context, r io.Reader) io.Reader { return bounded{ctx, r} }
-
-// Read implements io.Reader.
-func (b bounded) Read(p []byte) (int, error) {
-	if err := b.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return b.r.Read(p)
-}

@@ -18,8 +18,8 @@ import (
 
 	"berth/events"
 	"berth/events/fault"
+	"berth/internal/until"
 	"berth/providers"
-	"berth/providers/kept"
 	"berth/providers/process/seatdir"
 	"berth/providers/process/stage"
 	"berth/providers/seat"
@@ -39,7 +39,7 @@ func (d *Driver) restore(ctx context.Context, c *seat.Call, _ events.Checkpoint,
 	if err := c.MakeDir(seatdir.DirNext, 0o700); err != nil {
 		return nil, err
 	}
-	if err := untar(ctx, kept.NewReader(ctx, file), c.Dir.File(seatdir.DirNext), c.J.IDBase); err != nil {
+	if err := untar(ctx, until.Reader(ctx, file), c.Dir.File(seatdir.DirNext), c.J.IDBase); err != nil {
 		return nil, fmt.Errorf("putting the home together: %w", err)
 	}
 	s.Operation, s.Fingerprint, s.Replace = c.Op.ID, seatdir.Fingerprint(c.Op), true
@@ -60,7 +60,7 @@ func (d *Driver) beginFrom(ctx context.Context, c *seat.Call, from providers.Ori
 	if err := c.MakeDir(seatdir.DirHome, 0o700); err != nil {
 		return err
 	}
-	if err := untar(ctx, kept.NewReader(ctx, f), c.Dir.File(seatdir.DirHome), c.J.IDBase); err != nil {
+	if err := untar(ctx, until.Reader(ctx, f), c.Dir.File(seatdir.DirHome), c.J.IDBase); err != nil {
 		return fmt.Errorf("putting the home together: %w", err)
 	}
 	return nil

@@ -12,6 +12,7 @@ import (
 
 	"berth/events"
 	"berth/events/fault"
+	"berth/internal/until"
 	"berth/providers"
 	"berth/providers/kept"
 	"berth/providers/process/seatdir"
@@ -87,7 +88,7 @@ func damaged(cp events.Checkpoint, why string) error {
 
 func verify(ctx context.Context, f io.Reader, want events.Checkpoint) error {
 	h := sha256.New()
-	n, err := io.Copy(h, kept.NewReader(ctx, io.LimitReader(f, want.ByteLength+1)))
+	n, err := io.Copy(h, until.Reader(ctx, io.LimitReader(f, want.ByteLength+1)))
 	switch sum := hex.EncodeToString(h.Sum(nil)); {
 	case err != nil:
 		return err

@@ -20,6 +20,7 @@ import (
 
 	"berth/events"
 	"berth/events/fault"
+	"berth/internal/until"
 )
 
 // Limits of one image.
@@ -228,7 +229,7 @@ func (o *Opened) verifyLayers(ctx context.Context) error {
 			return err
 		}
 		h := sha256.New()
-		n, err := io.Copy(h, io.LimitReader(reader{ctx, rc}, size+1))
+		n, err := io.Copy(h, io.LimitReader(until.Reader(ctx, rc), size+1))
 		_ = rc.Close()
 		if err != nil {
 			return err
@@ -238,17 +239,4 @@ func (o *Opened) verifyLayers(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// reader ends with its context.
-type reader struct {
-	ctx context.Context
-	r   io.Reader
-}
-
-func (r reader) Read(p []byte) (int, error) {
-	if err := r.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return r.r.Read(p)
 }

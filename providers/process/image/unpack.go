@@ -15,6 +15,8 @@ import (
 	"strings"
 
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
+
+	"berth/internal/until"
 )
 
 // Unpack makes the image's root tree at store/<digest>/rootfs, once: a tree
@@ -78,7 +80,7 @@ func (u *unpacker) unpack(o *Opened, tree string, mountPoints []string) error {
 	u.root = root
 	rc := mutate.Extract(o.image)
 	defer rc.Close()
-	tr := tar.NewReader(reader{u.ctx, rc})
+	tr := tar.NewReader(until.Reader(u.ctx, rc))
 	for {
 		h, err := tr.Next()
 		if errors.Is(err, io.EOF) {
