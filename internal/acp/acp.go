@@ -31,6 +31,9 @@ const Program = "/proc/self/exe"
 // more.
 const endPatience = 5 * time.Second
 
+// outPatience is how long the last words of an agent that has ended may take.
+const outPatience = time.Second
+
 // The exit codes of the role, by which a seat says why it did not become ready
 // where nobody reads its terminal any more. 0 is the end of the input.
 const (
@@ -86,10 +89,11 @@ func run(command []string, turns Turns) error {
 	if err = t.Open(context.Background()); err == nil {
 		err = t.Talk(context.Background())
 	}
-	if errors.Is(err, errGone) {
-		return a.explain(err)
+	var said exitError
+	if err == nil || errors.As(err, &said) {
+		return err
 	}
-	return err
+	return a.explain(err)
 }
 
 // sayReady writes the sign of the connector, and gives the descriptor back.
@@ -136,6 +140,8 @@ func start(command []string) (*agent, error) {
 	go func() {
 		a.err = cmd.Wait()
 		close(a.gone)
+		// What it left behind may hold its output open for ever.
+		time.AfterFunc(outPatience, func() { _ = out.Close() })
 	}()
 	return a, nil
 }
@@ -149,7 +155,7 @@ func (a *agent) explain(err error) error {
 			return fmt.Errorf("%w: the agent ended with %w", err, a.err)
 		}
 		return fmt.Errorf("%w: the agent ended", err)
-	case <-time.After(endPatience):
+	case <-time.After(outPatience):
 		return err
 	}
 }

@@ -18,12 +18,15 @@ import (
 )
 
 const (
-	// MaxLine bounds a line that is typed, in bytes.
-	MaxLine = 64 << 10
+	// MaxLine bounds a line that is typed, in bytes: a terminal keeps one more, and
+	// of a longer line nothing but that.
+	MaxLine = 4094
 	// MaxWaiting bounds the lines that wait for the end of a turn.
 	MaxWaiting = 16
 	// MaxAsked bounds the questions of the agent that wait for their answer.
 	MaxAsked = 16
+	// maxRead bounds a line of an input that is no terminal.
+	maxRead = 64 << 10
 	// version is the protocol's that is spoken.
 	version = 1
 	// authRequired is the error by which an agent says that it wants a login.
@@ -78,9 +81,23 @@ type ask struct {
 // is sent before Open.
 func New(s Seat, in io.Writer, out io.Reader) *Talk {
 	t := &Talk{seat: s, page: newPage(s.Out), asks: make(chan *ask)}
-	t.conn = proto.NewClientSideConnection(&client{t}, in, out)
+	set := make(chan struct{})
+	t.conn = proto.NewClientSideConnection(&client{t}, in, held{out, set})
 	t.conn.SetLogger(slog.New(slog.DiscardHandler)) // it would quote what it could not read
+	close(set)
 	return t
+}
+
+// held is not read before the connection is set up: it reads from its making on.
+type held struct {
+	io.Reader
+	until <-chan struct{}
+}
+
+// Read implements io.Reader.
+func (h held) Read(p []byte) (int, error) {
+	<-h.until
+	return h.Reader.Read(p)
 }
 
 // Open agrees with the agent on the protocol and begins a session, or takes the
@@ -149,14 +166,7 @@ func (t *Talk) Talk(ctx context.Context) error {
 			}
 			t.hear(ctx, line)
 		case a := <-t.asks:
-			if len(t.asked) == MaxAsked {
-				a.answer <- proto.NewRequestPermissionOutcomeCancelled()
-				t.page.line("[%d questions wait already: one more is refused]", MaxAsked)
-				continue
-			}
-			if t.asked = append(t.asked, a); len(t.asked) == 1 {
-				t.page.question(a.request)
-			}
+			t.ask(a)
 		case o := <-offers:
 			if t.turn != nil {
 				close(o.end) // it is offered again
@@ -166,7 +176,9 @@ func (t *Talk) Talk(ctx context.Context) error {
 			t.given = o
 			t.begin(ctx, o.text)
 		case e := <-t.turn:
-			if t.turn = nil; e.err != nil {
+			t.turn = nil
+			t.drop()
+			if e.err != nil {
 				t.page.line("[the turn failed: %s]", said(e.err))
 			} else {
 				t.page.line("[%s]", cmp.Or(string(e.reason), "end of turn"))
@@ -192,6 +204,8 @@ func (t *Talk) Talk(ctx context.Context) error {
 // when the turn under way has ended.
 func (t *Talk) hear(ctx context.Context, line string) {
 	switch {
+	case len(line) > MaxLine:
+		t.page.line("[a line has at most %d bytes here, and may have been cut: nothing is sent; `berth turn` takes more]", MaxLine)
 	case len(t.asked) > 0:
 		t.reply(line)
 	case strings.TrimSpace(line) == "":
@@ -242,6 +256,28 @@ func (t *Talk) cancel(ctx context.Context) {
 	if err := t.conn.Cancel(ctx, proto.CancelNotification{SessionId: t.session}); err != nil {
 		t.page.line("[the turn could not be cancelled: %s]", said(err))
 	}
+	t.drop()
+}
+
+// ask takes a question of the agent in. One that nobody could answer is refused.
+func (t *Talk) ask(a *ask) {
+	switch {
+	case t.turn == nil, len(a.request.Options) == 0:
+		a.answer <- proto.NewRequestPermissionOutcomeCancelled()
+		t.page.line("[the agent asks out of turn, or without an answer to choose: it is refused]")
+		return
+	case len(t.asked) == MaxAsked:
+		a.answer <- proto.NewRequestPermissionOutcomeCancelled()
+		t.page.line("[%d questions wait already: one more is refused]", MaxAsked)
+		return
+	}
+	if t.asked = append(t.asked, a); len(t.asked) == 1 {
+		t.page.question(a.request)
+	}
+}
+
+// drop refuses the questions that wait: their turn has ended.
+func (t *Talk) drop() {
 	for _, a := range t.asked {
 		a.answer <- proto.NewRequestPermissionOutcomeCancelled()
 	}
@@ -289,7 +325,7 @@ func lines(ctx context.Context, r io.Reader) <-chan string {
 	go func() {
 		defer close(out)
 		s := bufio.NewScanner(r)
-		s.Buffer(make([]byte, 0, 4096), MaxLine)
+		s.Buffer(make([]byte, 0, 4096), maxRead)
 		for s.Scan() {
 			select {
 			case out <- s.Text():

@@ -84,6 +84,12 @@ func (r *robot) Prompt(ctx context.Context, p proto.PromptRequest) (proto.Prompt
 	case strings.Contains(text, "wait"):
 		<-r.stop
 		return proto.PromptResponse{StopReason: proto.StopReasonCancelled}, nil
+	case strings.Contains(text, "leave"):
+		go func() {
+			_, _ = r.conn.RequestPermission(context.WithoutCancel(ctx), proto.RequestPermissionRequest{SessionId: p.SessionId, ToolCall: proto.ToolCallUpdate{ToolCallId: "call-1"},
+				Options: []proto.PermissionOption{{Kind: proto.PermissionOptionKindAllowOnce, Name: "Allow", OptionId: "yes"}}})
+			r.begun <- "answered"
+		}()
 	case strings.Contains(text, "crowd"):
 		var mu sync.Mutex
 		var all sync.WaitGroup
@@ -262,6 +268,35 @@ func TestQuestionsAreBounded(t *testing.T) {
 		w.types(t, "1")
 	}
 	w.paper.shows(t, fmt.Sprintf("heard: %d answered, 1 refused", MaxAsked))
+}
+
+// A question ends with its turn, whichever of the two is heard first: it does not
+// keep the next prompt from the agent.
+func TestAQuestionEndsWithItsTurn(t *testing.T) {
+	w := enter(t, &robot{}, "", nil)
+	w.opens(t)
+	for range 20 {
+		w.types(t, "leave")
+		for _, want := range []string{"leave", "answered"} {
+			if got := <-w.robot.begun; got != want {
+				t.Fatalf("%q, want %q", got, want)
+			}
+		}
+	}
+	w.types(t, "hello")
+	w.paper.shows(t, "heard: hello")
+}
+
+// A line that a terminal may have cut is not sent.
+func TestALongLineIsNotSent(t *testing.T) {
+	w := enter(t, &robot{}, "", nil)
+	w.opens(t)
+	w.types(t, strings.Repeat("x", MaxLine+1))
+	w.paper.shows(t, "nothing is sent")
+	w.types(t, strings.Repeat("y", MaxLine))
+	if got := <-w.robot.begun; got != strings.Repeat("y", MaxLine) {
+		t.Errorf("%d bytes are asked", len(got))
+	}
 }
 
 // An interrupt ends the turn, and a question in it; the session goes on.
