@@ -2,6 +2,7 @@ package plane
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"berth/aggregates"
@@ -25,6 +26,8 @@ func (p *Plane) wait(ctx context.Context, c *call, in commands.WaitInput) (comma
 		// One that ended long ago is only in the log, and there it answers at once.
 		g, seq, err := p.Shelf.Goal(ctx, b)
 		switch {
+		case err != nil && over(ctx):
+			return out, nil
 		case err != nil:
 			return out, err
 		case g.State == goal.None:
@@ -41,7 +44,7 @@ func (p *Plane) wait(ctx context.Context, c *call, in commands.WaitInput) (comma
 		if err == nil {
 			err = p.Views.WaitFor(ctx, seat.Sequence)
 		}
-		if err != nil && fault.CodeOf(err) != fault.DeadlineExceeded {
+		if err != nil && !over(ctx) {
 			return out, err
 		}
 		look = func(v *projections.Views) bool {
@@ -58,6 +61,10 @@ func (p *Plane) wait(ctx context.Context, c *call, in commands.WaitInput) (comma
 	}
 	return out, nil
 }
+
+// over says that the time is over, whatever did not come to its end in it: who
+// asks at the end of his own patience leaves no time for a look.
+func over(ctx context.Context) bool { return errors.Is(ctx.Err(), context.DeadlineExceeded) }
 
 func lookGoal(v *projections.Views, b events.Boundary, in commands.WaitInput, out *commands.WaitResult) bool {
 	g, ok := v.Goal(b)
