@@ -146,7 +146,7 @@ func (r *Runner) CaughtUp() bool {
 func (r *Runner) Ready() <-chan struct{} { return r.caught }
 
 // WaitFor returns when sequence has been folded (minSequence, scenario 79). It
-// refuses with deadline-exceeded, not-executed, when ctx ends before.
+// refuses, not-executed, with what ended ctx when it ends before.
 func (r *Runner) WaitFor(ctx context.Context, sequence uint64) error {
 	for {
 		r.mu.RLock()
@@ -158,7 +158,7 @@ func (r *Runner) WaitFor(ctx context.Context, sequence uint64) error {
 		select {
 		case <-moved:
 		case <-ctx.Done():
-			return fault.New(fault.DeadlineExceeded, "sequence %d is not folded yet: the projections stand at %d", sequence, at).
+			return fault.Ended(ctx.Err(), "sequence %d is not folded yet: the projections stand at %d", sequence, at).
 				WithOutcome(fault.NotExecuted).WithHint("ask again, or with a smaller minimum sequence")
 		}
 	}
@@ -177,7 +177,7 @@ func (r *Runner) Until(ctx context.Context, f func(*Views) bool) error {
 		select {
 		case <-moved:
 		case <-ctx.Done():
-			return fault.New(fault.DeadlineExceeded, "what was waited for is not so at sequence %d", at).WithOutcome(fault.NotExecuted)
+			return fault.Ended(ctx.Err(), "what was waited for is not so at sequence %d", at).WithOutcome(fault.NotExecuted)
 		}
 	}
 }

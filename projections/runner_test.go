@@ -54,8 +54,8 @@ func TestRunnerFollows(t *testing.T) {
 	if err != nil || len(rep.Mismatches) != 0 || rep.AsOf != 1000 || rep.Records == 0 || rep.Events < 1000 || rep.Aggregates == 0 {
 		t.Fatalf("%+v %v", rep, err)
 	}
-	over, cancel := context.WithCancel(ctx)
-	cancel()
+	over, cancel := context.WithDeadline(ctx, time.Time{})
+	defer cancel()
 	if err := r.WaitFor(over, 1001); fault.CodeOf(err) != fault.DeadlineExceeded || fault.From(err).Outcome != fault.NotExecuted {
 		t.Fatalf("a sequence that never came: %v", err)
 	}

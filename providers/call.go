@@ -2,7 +2,6 @@ package providers
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync/atomic"
 
@@ -57,12 +56,8 @@ func Call(ctx context.Context, d Driver, op Operation, late Late) Outcome {
 }
 
 func gaveUp(ctx context.Context, d Driver, op Operation) Outcome {
-	code, why := fault.Cancelled, "was cancelled"
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		code, why = fault.DeadlineExceeded, "was not answered in time"
-	}
-	return UnknownWith(fault.New(code, "%s of environment %s by provider %s %s; the operation %s has to be reconciled",
-		op.Verb, op.Environment, d.Name(), why, op.ID))
+	return UnknownWith(fault.Ended(ctx.Err(), "%s of environment %s was not answered by provider %s (%s); the operation %s has to be reconciled",
+		op.Verb, op.Environment, d.Name(), ctx.Err(), op.ID))
 }
 
 // guarded is the call itself with its answer checked.

@@ -83,7 +83,7 @@ func (p *pages[T]) reload(ctx context.Context, g *page[T], id events.EventID) (o
 	}
 	rs, err := p.log.Load(ctx, g.at, g.seq)
 	if err != nil {
-		return own, false, unreadable(g.at, err)
+		return own, false, unreadable(ctx, g.at, err)
 	}
 	for i := range rs {
 		r := &rs[i]
@@ -97,7 +97,10 @@ func (p *pages[T]) reload(ctx context.Context, g *page[T], id events.EventID) (o
 	return own, found, nil
 }
 
-func unreadable(b events.Boundary, err error) error {
+func unreadable(ctx context.Context, b events.Boundary, err error) error {
+	if ctx.Err() != nil {
+		return fault.Ended(ctx.Err(), "%s was not read: %s", b, ctx.Err()).WithOutcome(fault.NotExecuted)
+	}
 	return fault.New(fault.Unavailable, "%s can't be read: %s", b, fault.From(err).Message).WithOutcome(fault.NotExecuted)
 }
 
@@ -157,13 +160,19 @@ func (p *pages[T]) absorb(r *events.Record) {
 	}
 }
 
-// hold waits for the page until ctx ends.
+// hold waits for the page until ctx ends. A page that is free is taken even
+// then: what is read or committed next looks at ctx by itself.
 func (g *page[T]) hold(ctx context.Context) error {
 	select {
 	case g.lock <- struct{}{}:
 		return nil
+	default:
+	}
+	select {
+	case g.lock <- struct{}{}:
+		return nil
 	case <-ctx.Done():
-		return fault.New(fault.Cancelled, "another decision on %s is still being made", g.at)
+		return fault.Ended(ctx.Err(), "another decision on %s is still being made", g.at).WithOutcome(fault.NotExecuted)
 	}
 }
 

@@ -2,6 +2,7 @@ package sagas_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -66,6 +67,41 @@ func TestShelfSettlesLostAcknowledgements(t *testing.T) {
 		}
 		if tip, _ := log.Tip(t.Context()); tip != 1 {
 			t.Errorf("tip %d", tip)
+		}
+	})
+}
+
+// Who waits for a decision of another is told what ended the wait, and that
+// nothing was done; a boundary that is free is not called busy (E8, law 2).
+func TestShelfWaitsForADecision(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, source := sagas.NewShelf(memory.New()), ids.Seeded(1, time.Now)
+		expired, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		cancelled, cancel := context.WithCancel(t.Context())
+		cancel()
+		decide := func(ctx context.Context, f func()) error {
+			_, _, err := s.DecideInstance(ctx, sagastest.Instance, events.Meta{ID: events.EventID(source.UUID())}, func(i instance.State) ([]events.Event, error) {
+				f()
+				return i.Register(sagastest.Instance, events.HostFacts{}, "", "v"), nil
+			})
+			return err
+		}
+		err := decide(t.Context(), func() {
+			for ctx, want := range map[context.Context]fault.Code{expired: fault.DeadlineExceeded, cancelled: fault.Cancelled} {
+				if e := fault.From(decide(ctx, func() {})); e.Code != want || e.Outcome != fault.NotExecuted {
+					t.Errorf("%s, %s, want %s", e.Code, e.Outcome, want)
+				}
+			}
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 20 { // a select that is left the choice takes either
+			err := decide(expired, func() {})
+			if fault.CodeOf(err) != fault.DeadlineExceeded || strings.Contains(err.Error(), "another decision") {
+				t.Fatalf("the boundary was free: %v", err)
+			}
 		}
 	})
 }

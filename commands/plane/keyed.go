@@ -47,6 +47,6 @@ func (k *keyed) lock(ctx context.Context, b events.Boundary) (unlock func(), err
 		return func() { <-t.token; leave() }, nil
 	case <-ctx.Done():
 		leave()
-		return nil, fault.New(fault.DeadlineExceeded, "another request with this goal id is being handled").WithOutcome(fault.NotExecuted)
+		return nil, fault.Ended(ctx.Err(), "another request with this goal id is being handled").WithOutcome(fault.NotExecuted)
 	}
 }

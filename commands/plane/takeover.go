@@ -110,7 +110,7 @@ func (p *Plane) gone(ctx context.Context, id events.InstanceID, confirmed bool) 
 	select {
 	case <-wait.C:
 	case <-ctx.Done():
-		return 0, fault.New(fault.DeadlineExceeded, "the lease of instance %s was not waited for", id).WithOutcome(fault.NotExecuted)
+		return 0, fault.Ended(ctx.Err(), "the lease of instance %s was not waited for", id).WithOutcome(fault.NotExecuted)
 	}
 	return s.Epoch, p.Silent(ctx, id)
 }

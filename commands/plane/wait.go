@@ -2,7 +2,6 @@ package plane
 
 import (
 	"context"
-	"errors"
 	"slices"
 
 	"berth/aggregates"
@@ -26,7 +25,7 @@ func (p *Plane) wait(ctx context.Context, c *call, in commands.WaitInput) (comma
 		// One that ended long ago is only in the log, and there it answers at once.
 		g, seq, err := p.Shelf.Goal(ctx, b)
 		switch {
-		case err != nil && over(ctx):
+		case over(err):
 			return out, nil
 		case err != nil:
 			return out, err
@@ -44,7 +43,7 @@ func (p *Plane) wait(ctx context.Context, c *call, in commands.WaitInput) (comma
 		if err == nil {
 			err = p.Views.WaitFor(ctx, seat.Sequence)
 		}
-		if err != nil && !over(ctx) {
+		if err != nil && !over(err) {
 			return out, err
 		}
 		look = func(v *projections.Views) bool {
@@ -56,15 +55,17 @@ func (p *Plane) wait(ctx context.Context, c *call, in commands.WaitInput) (comma
 		out.Met = look(v)
 		return out.Met
 	})
-	if err != nil && fault.CodeOf(err) != fault.DeadlineExceeded {
+	if err != nil && !over(err) {
 		return out, err
 	}
 	return out, nil
 }
 
-// over says that the time is over, whatever did not come to its end in it: who
-// asks at the end of his own patience leaves no time for a look.
-func over(ctx context.Context) bool { return errors.Is(ctx.Err(), context.DeadlineExceeded) }
+// over says that err is only the end of the wait itself: its time was over, or
+// the manager stops.
+func over(err error) bool {
+	return slices.Contains([]fault.Code{fault.DeadlineExceeded, fault.Cancelled}, fault.CodeOf(err))
+}
 
 func lookGoal(v *projections.Views, b events.Boundary, in commands.WaitInput, out *commands.WaitResult) bool {
 	g, ok := v.Goal(b)

@@ -66,6 +66,20 @@ type Error struct {
 	ID        string   `json:"id,omitempty"`
 }
 
+// Ended is New for what was given up because its context ended: cause is the
+// context's error, and the code says whether the time was over
+// (deadline-exceeded, outcome unknown by default) or it was cancelled.
+func Ended(cause error, format string, args ...any) *Error {
+	timeout, ok := errors.AsType[interface {
+		error
+		Timeout() bool
+	}](cause)
+	if ok && timeout.Timeout() {
+		return New(DeadlineExceeded, format, args...)
+	}
+	return New(Cancelled, format, args...)
+}
+
 // New makes an error whose outcome is the code's default: not-executed for a
 // refusal, unknown for what may have happened.
 func New(code Code, format string, args ...any) *Error {

@@ -1,6 +1,7 @@
 package fault_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -92,5 +93,14 @@ func TestFromE13(t *testing.T) {
 	}
 	if e := fault.From(errors.New("disk on fire")); e.Code != fault.Unavailable || e.Outcome != fault.Unknown {
 		t.Fatal(e)
+	}
+}
+
+// TestEnded: the code says what ended a context, wherever its error is wrapped.
+func TestEnded(t *testing.T) {
+	for code, cause := range map[fault.Code]error{fault.DeadlineExceeded: fmt.Errorf("read: %w", context.DeadlineExceeded), fault.Cancelled: context.Canceled} {
+		if e := fault.Ended(cause, "%s", "it"); e.Code != code || e.Message != "it" {
+			t.Errorf("%v gives %v", cause, e)
+		}
 	}
 }

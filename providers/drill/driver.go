@@ -275,10 +275,7 @@ func (d *Driver) pause(ctx context.Context, after time.Duration) *fault.Error {
 }
 
 func gaveUp(ctx context.Context) *fault.Error {
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return fault.New(fault.DeadlineExceeded, "the drill provider did not answer in time")
-	}
-	return fault.New(fault.Cancelled, "the call to the drill provider was cancelled")
+	return fault.Ended(ctx.Err(), "the drill provider did not answer: %s", ctx.Err()).WithOutcome(fault.Unknown)
 }
 
 // Close frees the directory; the environments go on, and expire by their

@@ -198,10 +198,8 @@ func (l *link) lost(ctx context.Context, err error) *fault.Error {
 		Timeout() bool
 	}](err)
 	switch {
-	case errors.Is(ctx.Err(), context.DeadlineExceeded):
-		return fault.New(fault.DeadlineExceeded, "provider %s did not answer in time", l.name)
 	case ctx.Err() != nil:
-		return fault.New(fault.Cancelled, "the call to provider %s was cancelled", l.name).WithOutcome(fault.Unknown)
+		return fault.Ended(ctx.Err(), "provider %s did not answer: %s", l.name, ctx.Err()).WithOutcome(fault.Unknown)
 	case errors.As(err, &authority), errors.As(err, &host), errors.As(err, &invalid):
 		return fault.New(fault.Unavailable, "provider %s shows a certificate that is not of its authority, not of its name, or not valid now", l.name)
 	case errors.As(err, &alert):

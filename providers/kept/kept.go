@@ -9,6 +9,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"hash"
 	"io"
 	"io/fs"
@@ -167,14 +168,11 @@ func Seen(what string, of events.EnvironmentID, err error) *fault.Error {
 	if errors.As(err, &f) {
 		return f
 	}
-	code := fault.Unavailable
-	switch {
-	case errors.Is(err, context.DeadlineExceeded):
-		code = fault.DeadlineExceeded
-	case errors.Is(err, context.Canceled):
-		code = fault.Cancelled
+	said := fmt.Sprintf("%s of environment %s: %s", what, of, events.Scrub(err.Error()))
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		return fault.Ended(err, "%s", said).WithOutcome(fault.Unknown)
 	}
-	return fault.New(code, "%s of environment %s: %s", what, of, events.Scrub(err.Error())).WithOutcome(fault.Unknown)
+	return fault.New(fault.Unavailable, "%s", said).WithOutcome(fault.Unknown)
 }
 
 // Measure counts and hashes what it passes on, and refuses more than a bound.

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"berth/events"
 	"berth/events/eventlog"
@@ -244,6 +245,10 @@ func cancelled(t *testing.T, ctx context.Context, s Subject) {
 	cancel()
 	_, err := s.Log.Commit(done, Commit(2, seat(1), 1))
 	wantCode(t, err, fault.Cancelled, fault.NotExecuted)
+	late, cancel := context.WithDeadline(ctx, time.Time{})
+	defer cancel()
+	_, err = s.Log.Commit(late, Commit(2, seat(1), 1))
+	wantCode(t, err, fault.DeadlineExceeded, fault.NotExecuted)
 	if _, err := s.Log.Load(done, seat(1), 0); err == nil {
 		t.Fatal("load answers with a cancelled context")
 	}

@@ -113,7 +113,7 @@ func (l *Log) CommitAll(ctx context.Context, cs []events.Commit) ([]events.Recor
 
 func (l *Log) commit(ctx context.Context, cs []events.Commit) ([]events.Record, error) {
 	if err := ctx.Err(); err != nil {
-		return nil, fault.New(fault.Cancelled, "the commit on %s was not begun: %s", cs[0].Boundary, err)
+		return nil, fault.Ended(err, "the commit on %s was not begun: %s", cs[0].Boundary, err).WithOutcome(fault.NotExecuted)
 	}
 	ds, stored, err := l.draft(ctx, cs)
 	if err == nil && stored == nil {

@@ -43,7 +43,7 @@ var edge = []mutant{
 	{"drop the answer that comes after the deadline (R85)", "providers/call.go",
 		`if abandoned.Swap(true) && late != nil`, `if abandoned.Swap(true) && late == nil`, "./providers", "Late"},
 	{"take an ended context for a refusal (law 2)", "providers/call.go",
-		`return UnknownWith(fault.New(code, "%s of environment`, `return RefusedWith(fault.New(code, "%s of environment`, "./providers", ""},
+		`return UnknownWith(fault.Ended(ctx.Err(), "%s of environment`, `return RefusedWith(fault.Ended(ctx.Err(), "%s of environment`, "./providers", ""},
 	{"believe an answer about another reference (R63)", "providers/check.go",
 		`if op.Ref != "" && f.Ref != "" && f.Ref != op.Ref {`, `if false {`, "./providers", ""},
 	{"believe an extension that shortened (R30)", "providers/check.go",
