@@ -50,7 +50,11 @@ func (m *Manager) hostFacts(ctx context.Context) (events.HostFacts, []events.Pro
 		if n == process.Name || len(engines) == 0 {
 			facts = f
 		}
-		engines = append(engines, f.Engines...)
+		for _, one := range f.Engines {
+			if !slices.Contains(engines, one) {
+				engines = append(engines, one)
+			}
+		}
 		offers = append(offers, events.ProviderFacts{Provider: n, Shared: shared(n), Facts: f})
 	}
 	facts.Engines = engines

@@ -90,6 +90,9 @@ func (in SpawnInput) ReadyFor() (time.Duration, error) {
 // ProviderName is the provider that is meant.
 func (in SpawnInput) ProviderName() string { return or(in.Provider, DefaultProvider) }
 
+// Complete says that no provider's defaults matter to the input.
+func (in SpawnInput) Complete() bool { return in.Image != nil && in.CPUs != "" && in.Memory != "" }
+
 // Filled is the input with a provider's own defaults where it does not say.
 func (in SpawnInput) Filled(d providers.Defaults) SpawnInput {
 	if in.Image == nil && d.Image != nil {

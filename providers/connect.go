@@ -3,6 +3,7 @@ package providers
 import (
 	"berth/events"
 	"berth/events/fault"
+	"context"
 )
 
 // The pieces that a seat with a connector finds beside its material. They are
@@ -65,22 +66,23 @@ func NeedsCommand(d Driver) bool {
 // Defaults are what a spawn gets that does not say: an image, and sizes as
 // people write them. Empty: as for every provider.
 type Defaults struct {
-	Image  *events.Image
-	CPUs   string
-	Memory string
+	Image  *events.Image `json:"image,omitempty"`
+	CPUs   string        `json:"cpus,omitempty"`   // an exact decimal
+	Memory string        `json:"memory,omitempty"` // such as 256MiB
 }
 
 // Defaulter is implemented by drivers whose environments can't be made with
 // what others begin with.
 type Defaulter interface {
-	// Defaults fit the driver's own limits.
-	Defaults() Defaults
+	// Defaults fit the driver's own limits. A driver that has to ask another
+	// machine refuses, not-executed, when it gets no answer and never had one.
+	Defaults(context.Context) (Defaults, error)
 }
 
-// DefaultsOf are the defaults of a driver.
-func DefaultsOf(d Driver) Defaults {
+// DefaultsOf are the defaults of a driver, none if it has none of its own.
+func DefaultsOf(ctx context.Context, d Driver) (Defaults, error) {
 	if x, ok := Raw(d).(Defaulter); ok {
-		return x.Defaults()
+		return x.Defaults(ctx)
 	}
-	return Defaults{}
+	return Defaults{}, nil
 }

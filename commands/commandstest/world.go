@@ -56,6 +56,8 @@ type Config struct {
 	Bound  func(provider string) bool
 	Shared *drill.Driver // another world's provider, which this one reaches too
 	Idle   bool          // without an engine: what is accepted stays where it is
+	// Around is what is registered in the provider's place; nil: the provider itself.
+	Around func(*drill.Driver) providers.Driver
 	// Now is the plane's clock; nil: the time of now. It is asked from several goroutines.
 	Now func() time.Time
 }
@@ -90,7 +92,11 @@ func New(t T, c Config) *World {
 	} else if w.Drill, err = drill.Open(drill.Config{Dir: filepath.Join(w.Dir, "drill"), Script: c.Script, Capacity: c.Capacity}); err != nil {
 		t.Fatalf("the drill provider: %v", err)
 	}
-	registry, err := providers.NewRegistry(providers.BundleOf(w.Drill, nil))
+	var registered providers.Driver = w.Drill
+	if c.Around != nil {
+		registered = c.Around(w.Drill)
+	}
+	registry, err := providers.NewRegistry(providers.BundleOf(registered, nil))
 	if err != nil {
 		t.Fatalf("the registry: %v", err)
 	}

@@ -120,7 +120,7 @@ func (p *Plane) holdOffer(ctx context.Context, g goal.State) error {
 	if err := json.Unmarshal(g.Request, &request); err != nil {
 		return fault.New(fault.Internal, "the goal's request can't be read")
 	}
-	plan, err := p.planOf(request)
+	plan, err := p.planOf(ctx, request)
 	if err != nil {
 		return err
 	}

@@ -29,10 +29,10 @@ type spawnRequest struct {
 
 // planOf is what was asked for, with what the instance knows of it: the defaults
 // of its provider, a transcript, and the persona's text for its connector.
-func (p *Plane) planOf(r spawnRequest) (events.Plan, error) {
-	in := r.Input
-	if e, err := p.Providers.Get(in.ProviderName()); err == nil {
-		in = in.Filled(providers.DefaultsOf(e.Driver))
+func (p *Plane) planOf(ctx context.Context, r spawnRequest) (events.Plan, error) {
+	in, err := p.filled(ctx, r.Input)
+	if err != nil {
+		return events.Plan{}, err
 	}
 	plan, err := in.Plan()
 	plan.Resume = r.Resume
@@ -43,6 +43,24 @@ func (p *Plane) planOf(r spawnRequest) (events.Plan, error) {
 		plan.Connector.Persona = r.PersonaText
 	}
 	return plan, err
+}
+
+// filled is the input with the defaults of its provider, if that is registered
+// here. What a provider on another machine says is checked like a person's word.
+func (p *Plane) filled(ctx context.Context, in commands.SpawnInput) (commands.SpawnInput, error) {
+	e, err := p.Providers.Get(in.ProviderName())
+	if err != nil || in.Complete() {
+		return in, nil
+	}
+	d, err := providers.DefaultsOf(ctx, e.Driver)
+	if err != nil {
+		return in, err
+	}
+	if err := (commands.SpawnInput{Provider: e.Name}).Filled(d).Check(); err != nil {
+		return in, fault.New(fault.ContractInvalid, "the defaults of provider %s can't be used: %s", e.Name, fault.From(err).Message).
+			WithOutcome(fault.NotExecuted).WithHint("say --image, --cpus and --memory")
+	}
+	return in.Filled(d), nil
 }
 
 // goalSpawn is the goal command of spawns and reserves, as the sagas know it.
@@ -98,7 +116,10 @@ func (p *Plane) acceptSpawn(ctx context.Context, c *call, b events.Boundary, fp 
 	if asked.Resume, err = p.resumable(ctx, c, b, in, now); err != nil {
 		return goal.State{}, 0, err
 	}
-	plan, err := p.planOf(asked)
+	if asked.Input, err = p.filled(ctx, in); err != nil { // kept: what was accepted means the same ever after
+		return goal.State{}, 0, err
+	}
+	plan, err := p.planOf(ctx, asked)
 	if err != nil {
 		return goal.State{}, 0, err
 	}
@@ -250,8 +271,11 @@ func (p *Plane) claim(ctx context.Context, b events.Boundary, g goal.State) (goa
 	if err := json.Unmarshal(g.Request, &request); err != nil {
 		return p.endGoal(ctx, b, events.GoalFailed, fault.New(fault.Internal, "the goal's request can't be read"))
 	}
-	plan, err := p.planOf(request)
-	if err != nil {
+	plan, err := p.planOf(ctx, request)
+	switch {
+	case err != nil && !final(err):
+		return g, 0, err // an offer that was taken: its provider does not say its defaults now
+	case err != nil:
 		return p.endGoal(ctx, b, events.GoalFailed, fault.From(err))
 	}
 	if err := p.beginnable(ctx, plan); err != nil {

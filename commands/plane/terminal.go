@@ -28,7 +28,7 @@ func (p *Plane) terminalOf(ctx context.Context, c *call, in commands.Named) (agg
 	}
 	switch {
 	case !seat.Slot.Held() && seat.Quarantine == nil:
-		return seat, nil, noName(in.Name)
+		return seat, nil, seat.Nobody()
 	case in.UID != "" && seat.Slot.UID != events.UID(in.UID):
 		return seat, nil, seat.Slot.Is(events.UID(in.UID))
 	case seat.Slot.Holder != p.Self.Instance:

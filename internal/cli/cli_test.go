@@ -11,6 +11,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
 	"berth/commands"
 	"berth/events/fault"
 )
@@ -269,4 +272,21 @@ func TestInterrupted(t *testing.T) {
 	if code := a.fail(t.Context(), &exitError{fault.ExitFailure}); code != 1 {
 		t.Errorf("code %d", code)
 	}
+}
+
+// The flag library takes a word in backquotes for the name of the value, so
+// that none may stand in the text of a flag.
+func TestFlagsNameTheirValuesByType(t *testing.T) {
+	var walk func(c *cobra.Command)
+	walk = func(c *cobra.Command) {
+		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if strings.Contains(f.Usage, "`") {
+				t.Errorf("%s --%s: %s", c.CommandPath(), f.Name, f.Usage)
+			}
+		})
+		for _, sub := range c.Commands() {
+			walk(sub)
+		}
+	}
+	walk((&app{Program: Program{Env: os.Getenv}}).root())
 }

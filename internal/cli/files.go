@@ -71,7 +71,7 @@ before anything is done.`,
 			x := commands.RestoreInput{Named: f.named(in), Goal: f.goal, Checkpoint: in[1]}
 			return runGoal(c, a, &f, commands.Restore, x, func(_ context.Context, _ *link, r commands.OperationResult, g *commands.GoalResult) error {
 				return a.sayCheckpoint(r, g, func(w io.Writer, cp events.Checkpoint) {
-					fmt.Fprintf(w, "%s is back at checkpoint %s, and runs\n", r.Name, cp.ID)
+					fmt.Fprintf(w, "%s is back at checkpoint %s, and runs\nnext: berth logs %s -f\n", r.Name, cp.ID, r.Name)
 				})
 			})
 		},

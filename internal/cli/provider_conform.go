@@ -54,10 +54,10 @@ is stopped. The program ends with 1 if a check failed.`,
 	}
 	fl := c.Flags()
 	fl.StringVar(&f.hosted, "hosted", "", "the endpoint, as for berth up: name=https://HOST:PORT,ca=FILE,cert=FILE,key=FILE or ...,bearer=FILE")
-	fl.StringVar(&f.image, "image", "host", "reference of an image that the provider can run")
+	fl.StringVar(&f.image, "image", "", "reference of an image that the provider can run (default the provider's own)")
 	fl.StringVar(&f.kind, "image-kind", "template", "template or oci")
-	fl.StringVar(&f.cpus, "cpus", "0.25", "processors of each environment, as for berth spawn")
-	fl.StringVar(&f.memory, "memory", "128MiB", "memory of each environment, as for berth spawn")
+	fl.StringVar(&f.cpus, "cpus", "", "processors of each environment (default the provider's own, as for berth spawn)")
+	fl.StringVar(&f.memory, "memory", "", "memory of each environment (default the provider's own, as for berth spawn)")
 	fl.StringToStringVar(&f.options, "option", nil, "option of the plan, KEY=VALUE; may be repeated")
 	fl.DurationVar(&f.expiry, "expiry", time.Second, "a lifetime to wait for; 0 leaves that check out")
 	fl.DurationVar(&f.patience, "patience", 30*time.Second, "how long one call may take")
@@ -68,24 +68,19 @@ is stopped. The program ends with 1 if a check failed.`,
 	return c
 }
 
-// resources are those of each environment; whether they are offered is for the
-// provider to say.
-func (f conformFlags) resources() (events.Resources, error) {
-	cpus, err := events.ParseQuantity(f.cpus)
-	if err != nil || cpus.IsZero() {
-		return events.Resources{}, usage("--cpus %q: a decimal above zero, such as 0.25", f.cpus)
+// plan is that of each environment; whether it is offered is for the provider
+// to say.
+func (f conformFlags) plan(provider string, d providers.Defaults, command []string) (events.Plan, error) {
+	in := commands.SpawnInput{Provider: provider, CPUs: f.cpus, Memory: f.memory, TTL: commands.NoTTL, Command: command, Options: f.options}
+	if f.image != "" {
+		in.Image = &commands.ImageInput{Kind: f.kind, Reference: f.image}
 	}
-	bytes, err := commands.ParseSize("memory", f.memory, 1<<20, 1<<50)
-	if err != nil {
-		return events.Resources{}, usage("--memory: %s", err)
-	}
-	return events.Resources{CPUs: cpus, MemoryMiB: bytes >> 20}, nil
+	return in.Filled(d).Plan()
 }
 
 func (a *app) conform(ctx context.Context, f conformFlags, command []string) error {
-	resources, err := f.resources()
-	if err != nil {
-		return err
+	if _, err := f.plan("", providers.Defaults{}, command); err != nil {
+		return err // before anybody is asked
 	}
 	cfg, err := hosted.ParseSpec(f.hosted)
 	if err != nil {
@@ -106,6 +101,14 @@ func (a *app) conform(ctx context.Context, f conformFlags, command []string) err
 	if err != nil {
 		return err
 	}
+	defaults, err := d.Defaults(ctx)
+	if err != nil {
+		return err
+	}
+	plan, err := f.plan(cfg.Name, defaults, command)
+	if err != nil {
+		return err
+	}
 	a.say("holding %s (%s) to %d checks ...", cfg.Name, oneLine(who.Name), len(providertest.Checks))
 	temp, err := os.MkdirTemp("", "berth-conform-")
 	if err != nil {
@@ -121,8 +124,7 @@ func (a *app) conform(ctx context.Context, f conformFlags, command []string) err
 			}
 			return d
 		},
-		Plan: events.Plan{Provider: cfg.Name, Image: events.Image{Kind: f.kind, Reference: f.image}, Command: command, Options: f.options,
-			Resources: resources},
+		Plan:     plan,
 		Patience: f.patience, Expiry: f.expiry, NoFence: f.noFence, NoEpochs: f.noEpochs, NoProviderFile: f.noFile,
 		NoHostPath: "a path of another machine is none of this one",
 	}, func() string {

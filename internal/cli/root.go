@@ -36,7 +36,7 @@ func (a *app) root() *cobra.Command {
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
 		hint := c.CommandPath() + " --help"
 		if c.Name() == commands.Spawn.Name || c.Name() == commands.Reserve.Name {
-			hint = "write -- before the command that is to run, so that its flags are its own: " + c.UseLine()
+			hint += " lists the flags; those of the command that is to run come after --: " + c.UseLine()
 		}
 		return usage("%s: %s", c.CommandPath(), clip(err.Error())).WithHint("%s", hint)
 	})

@@ -78,7 +78,7 @@ func (f *spawnFlags) flags(c *cobra.Command) {
 	f.planFlags(c)
 	fl := c.Flags()
 	fl.StringVar(&f.in.Goal, "goal", "", "id of the goal: the same id is the same goal for ever")
-	fl.StringVar(&f.in.Resume, "resume", "", "claim on a transcript that the seat goes on from (`berth transcript send`); it is used up")
+	fl.StringVar(&f.in.Resume, "resume", "", "claim on a transcript that the seat goes on from, as berth transcript send gives it; it is used up")
 	fl.StringVar(&f.in.ResumeSource, "resume-source", "", "with --resume: the session that is meant; a claim on another's transcript is refused")
 	fl.BoolVar(&f.dry, "dry-run", false, "print the events that would be appended, and append nothing")
 	f.wait.flags(c, false)
@@ -108,7 +108,7 @@ func (f *spawnFlags) planFlags(c *cobra.Command) {
 	fl.BoolVar(&f.needs.GPU, "gpu", false, "only on an instance whose operator gave it a label gpu")
 	fl.StringArrayVar(&f.labels, "needs-label", nil, "NAME=VALUE of a label that the instance must have (up --host-label); may be repeated")
 	fl.StringVar(&f.free, "min-headroom", "", "the least that must be free before it: cpus=N,memory=SIZE,disk=SIZE,slots=N, each optional")
-	fl.BoolVar(&f.in.Delegated, "delegated", false, "begin the seat with a hand-off, which its command takes (see `berth seat`)")
+	fl.BoolVar(&f.in.Delegated, "delegated", false, "begin the seat with a hand-off, which its command takes (see berth seat)")
 }
 
 // read turns flags and arguments into the input, and refuses what can't be

@@ -246,9 +246,9 @@ func sayStopped(w io.Writer, f stopFlags, r stopResult) {
 	fmt.Fprintf(w, "instance %s has ended\n", r.InstanceID)
 	switch {
 	case f.seats:
-		fmt.Fprintf(w, "%d environments were retired, %d stay held\n", retired, r.Held)
+		fmt.Fprintf(w, "environments retired: %d, still held: %d\n", retired, r.Held)
 	case r.Held > 0:
-		fmt.Fprintf(w, "%d environments go on running\nnext: berth up\n", r.Held)
+		fmt.Fprintf(w, "environments that go on running: %d\nnext: berth up\n", r.Held)
 	}
 }
 

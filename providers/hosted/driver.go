@@ -19,8 +19,10 @@ type Driver struct {
 	clock func() time.Time
 	link  *link
 
-	mu    sync.Mutex
-	known map[events.EnvironmentID]struct{}
+	mu       sync.Mutex
+	known    map[events.EnvironmentID]struct{}
+	defaults *providers.Defaults // as the other side last said
+	asked    time.Time           // when it did
 }
 
 // maxKnown bounds the environments that Watch reports when changes may have

@@ -2,21 +2,16 @@ package hosted
 
 import (
 	"context"
-	"time"
 
 	"berth/events/fault"
 	"berth/internal/handoff"
 )
 
-// delegatesWithin bounds the question whether the other side begins delegated
-// seats: a spawn waits for it.
-const delegatesWithin = 5 * time.Second
-
 // TakesHandoff implements providers.Delegator: the driver on the other machine
 // stages the hand-off, so it is asked. It is unimplemented where that one does
 // not, and where the provider is of a version that does not say.
 func (d *Driver) TakesHandoff(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, delegatesWithin)
+	ctx, cancel := context.WithTimeout(ctx, aboutWithin)
 	defer cancel()
 	p, err := d.Provider(ctx)
 	switch {

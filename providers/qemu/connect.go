@@ -3,6 +3,7 @@
 package qemu
 
 import (
+	"context"
 	"fmt"
 
 	"berth/events"
@@ -16,6 +17,6 @@ func (d *Driver) TakesConnector(events.Connector) error { return nil }
 
 // Defaults implements providers.Defaulter: a machine has an image of its own,
 // whole processors, and room for its kernel.
-func (d *Driver) Defaults() providers.Defaults {
-	return providers.Defaults{Image: &events.Image{Kind: "template", Reference: Template}, CPUs: "1", Memory: fmt.Sprintf("%dMiB", DefaultMemory)}
+func (d *Driver) Defaults(context.Context) (providers.Defaults, error) {
+	return providers.Defaults{Image: &events.Image{Kind: "template", Reference: Template}, CPUs: "1", Memory: fmt.Sprintf("%dMiB", DefaultMemory)}, nil
 }

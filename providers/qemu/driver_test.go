@@ -202,7 +202,10 @@ func TestExtendIsBounded(t *testing.T) {
 
 // What a spawn that does not say gets, the driver can make.
 func TestDefaultsAreWithinTheLimits(t *testing.T) {
-	d := providers.DefaultsOf(&Driver{})
+	d, err := providers.DefaultsOf(t.Context(), &Driver{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	memory, err := strconv.ParseInt(strings.TrimSuffix(d.Memory, "MiB"), 10, 64)
 	if err != nil {
 		t.Fatal(err)

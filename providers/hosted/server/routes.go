@@ -77,7 +77,12 @@ func (s *Server) document(w http.ResponseWriter, _ *http.Request) {
 func (s *Server) about(w http.ResponseWriter, r *http.Request) {
 	_, watches := providers.Raw(s.driver).(providers.Watcher)
 	delegates := providers.Entry{Name: s.driver.Name(), Driver: s.driver}.Delegable(r.Context()) == nil
-	reply(w, wire.Provider{Name: s.driver.Name(), Protocol: wire.Protocol, Watches: watches, Delegates: delegates})
+	defaults, err := providers.DefaultsOf(r.Context(), s.driver)
+	if err != nil {
+		fail(w, err)
+		return
+	}
+	reply(w, wire.Provider{Name: s.driver.Name(), Protocol: wire.Protocol, Watches: watches, Delegates: delegates, Defaults: &defaults})
 }
 
 // operation answers a mutation. Whatever could be read gets a typed outcome.

@@ -208,10 +208,12 @@ type Changes struct {
 }
 
 // Provider is who answers: the driver behind the endpoint, whether it tells of
-// changes, and whether it begins delegated seats.
+// changes, whether it begins delegated seats, and what it makes where a spawn
+// does not say.
 type Provider struct {
-	Name      string `json:"name"`
-	Protocol  string `json:"protocol"`
-	Watches   bool   `json:"watches"`
-	Delegates bool   `json:"delegates,omitempty"`
+	Name      string              `json:"name"`
+	Protocol  string              `json:"protocol"`
+	Watches   bool                `json:"watches"`
+	Delegates bool                `json:"delegates,omitempty"`
+	Defaults  *providers.Defaults `json:"defaults,omitempty"`
 }
