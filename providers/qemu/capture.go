@@ -87,7 +87,7 @@ func (d *Driver) takeCheckpoint(ctx context.Context, c *seat.Call, from provider
 // restore has a supervisor take the machine's place that begins with a
 // checkpoint of it: with the memory, or with a boot and that home. What it
 // starts is what was started before.
-func (d *Driver) restore(_ context.Context, c *seat.Call, from events.Checkpoint, _ io.Reader) (any, error) {
+func (d *Driver) restore(ctx context.Context, c *seat.Call, from events.Checkpoint, _ io.Reader) (any, error) {
 	var s machine.Start
 	if err := c.Dir.ReadJSON(seatdir.FileStart, &s); err != nil {
 		return nil, err
@@ -104,6 +104,9 @@ func (d *Driver) restore(_ context.Context, c *seat.Call, from events.Checkpoint
 	}
 	s.Operation, s.Fingerprint, s.Replace = c.Op.ID, seatdir.Fingerprint(c.Op), true
 	s.Restore = &machine.Restore{Kind: from.Kind, SHA256: from.SHA256, ByteLength: from.ByteLength, File: machine.StateFile(from.ID)}
+	if s.Beside, err = d.beside(ctx, c, s.Hardware); err != nil {
+		return nil, err
+	}
 	return s, nil
 }
 

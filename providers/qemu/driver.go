@@ -62,7 +62,8 @@ type Driver struct {
 	*seat.Base
 	root, program string // Config's Root and QEMU
 
-	candidate func() error // why KVM need not be tried
+	candidate func() error          // why KVM need not be tried
+	available func() (int64, error) // memory of the host in MiB
 
 	mu     sync.Mutex // one probe, one packing and one trial at a time
 	probed *probe
@@ -81,7 +82,7 @@ var (
 // New makes a driver over a machines directory. It starts nothing; what runs
 // is taken up by Adopt. Whether machines can run is a matter of Preflight.
 func New(cfg Config) (*Driver, error) {
-	d := &Driver{root: cmp.Or(cfg.Root, "/"), program: cfg.QEMU, candidate: candidate}
+	d := &Driver{root: cmp.Or(cfg.Root, "/"), program: cfg.QEMU, candidate: candidate, available: available}
 	d.ctx, d.stop = context.WithCancel(context.Background())
 	base, err := seat.New(seat.Config{Dir: cfg.Dir, Self: cfg.Self, SelfEnv: cfg.SelfEnv, Clock: cfg.Clock}, seat.Kind{
 		Name: Name, Holder: "supervisor", Role: machine.Role,

@@ -40,6 +40,8 @@ func TestChoices(t *testing.T) {
 		"memory":        {events.Plan{Options: map[string]string{"checkpoint": "memory"}}, ""},
 		"warm":          {events.Plan{Options: map[string]string{"checkpoint": "warm"}}, "checkpoint"},
 		"golden":        {events.Plan{Options: map[string]string{"golden": "off"}}, ""},
+		"restore":       {events.Plan{Options: map[string]string{"restore": "after"}}, ""},
+		"restored":      {events.Plan{Options: map[string]string{"restore": "maybe"}}, "restore"},
 		"gilded":        {events.Plan{Options: map[string]string{"golden": "maybe"}}, "golden"},
 		"from":          {events.Plan{Options: map[string]string{"from": env + "/golden"}}, ""},
 		"from nowhere":  {events.Plan{Options: map[string]string{"from": "golden"}}, "environment id"},

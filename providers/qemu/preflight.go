@@ -23,6 +23,10 @@ import (
 const (
 	OptionCheckpoint = "checkpoint" // cold (the default) or memory: what a checkpoint keeps
 	OptionGolden     = "golden"     // on (the default) or off: start from the memory of a booted, empty machine
+	// OptionRestore is beside (the default) or after: whether a restore's machine
+	// is made ready before the one that is there ends, or when it has.
+	OptionRestore = "restore"
+	restoreAfter  = "after"
 )
 
 // choice is what a plan selects.
@@ -30,6 +34,7 @@ type choice struct {
 	network    string
 	checkpoint string
 	golden     bool
+	restore    string
 	from       *providers.Origin
 	memory     int64 // MiB
 	cpus       int
@@ -37,13 +42,15 @@ type choice struct {
 
 // choices reads a plan's options, network and resources; null is no network.
 func choices(p events.Plan) (choice, error) {
-	c := choice{network: "none", checkpoint: "cold", golden: true, memory: DefaultMemory, cpus: 1}
+	c := choice{network: "none", checkpoint: "cold", golden: true, restore: "beside", memory: DefaultMemory, cpus: 1}
 	for name, value := range p.Options {
 		switch {
 		case name == OptionCheckpoint && (value == "cold" || value == "memory"):
 			c.checkpoint = value
 		case name == OptionGolden && (value == "on" || value == "off"):
 			c.golden = value == "on"
+		case name == OptionRestore && (value == "beside" || value == restoreAfter):
+			c.restore = value
 		case name == providers.OptionFrom:
 			o, err := providers.OriginOf(p)
 			if err != nil {
@@ -51,7 +58,7 @@ func choices(p events.Plan) (choice, error) {
 			}
 			c.from = o
 		default:
-			return c, fault.New(fault.BadRequest, "option %s=%s: the qemu provider knows checkpoint=cold|memory, golden=on|off and from=ENVIRONMENT/CHECKPOINT", events.Scrub(name), events.Scrub(value))
+			return c, fault.New(fault.BadRequest, "option %s=%s: the qemu provider knows checkpoint=cold|memory, golden=on|off, restore=beside|after and from=ENVIRONMENT/CHECKPOINT", events.Scrub(name), events.Scrub(value))
 		}
 	}
 	if p.Network != nil {

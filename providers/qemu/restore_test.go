@@ -113,7 +113,7 @@ func TestRestoreOfAnotherMachine(t *testing.T) {
 	if err := dir.WriteJSON(seatdir.ManifestFile("m"), kept); err != nil {
 		t.Fatal(err)
 	}
-	c := &seat.Call{Op: r.back(id, "m"), Dir: dir}
+	c := &seat.Call{Op: r.back(id, "m"), Dir: dir, J: &seatdir.Journal{}}
 	for memory, want := range map[int64]fault.Code{256: "", 257: fault.FailedPrecondition} {
 		if err := dir.WriteJSON(seatdir.FileStart, machine.Start{Hardware: machine.Hardware{MemoryMiB: memory}}); err != nil {
 			t.Fatal(err)

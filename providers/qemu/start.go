@@ -13,7 +13,6 @@ import (
 	"berth/events/fault"
 	"berth/internal/handoff"
 	"berth/providers"
-	"berth/providers/process/identity"
 	"berth/providers/process/seatdir"
 	"berth/providers/qemu/guest"
 	"berth/providers/qemu/machine"
@@ -71,7 +70,7 @@ func (d *Driver) startOf(ctx context.Context, c *seat.Call) (any, error) {
 	if len(p.Command) == 0 {
 		return nil, fault.New(fault.BadRequest, "environment %s has no command to start", c.Op.Environment)
 	}
-	if err := d.admit(ctx, c.Op.Environment); err != nil {
+	if err := d.admit(ctx, c.Op.Environment, 1); err != nil {
 		return nil, err
 	}
 	files, err := d.packed(ctx)
@@ -129,25 +128,6 @@ func hardware(f files, ch choice) machine.Hardware {
 		Machine: machine.Board, Accelerator: f.Accelerator, MemoryMiB: ch.memory, CPUs: ch.cpus, TSCKHz: f.TSCKHz,
 		KernelSHA: f.KernelSHA, InitSHA: f.InitSHA, Version: f.Version,
 	}
-}
-
-// admit refuses one machine more than may run at a time.
-func (d *Driver) admit(ctx context.Context, self events.EnvironmentID) error {
-	n := 0
-	err := d.Each(ctx, func(dir seatdir.Dir, _ *seatdir.Journal) {
-		id, err := seat.ReadIdent(dir)
-		if err != nil || dir.ID == self {
-			return
-		}
-		if h, err := identity.Open(id.Custodian); err == nil {
-			h.Close()
-			n++
-		}
-	})
-	if err == nil && n >= MaxMachines {
-		err = fault.New(fault.ResourceExhausted, "%d machines run on this host, the most that are admitted", MaxMachines)
-	}
-	return err
 }
 
 // TakesTranscript implements providers.TranscriptTaker.

@@ -37,6 +37,7 @@ type Order struct {
 	Operation   events.OperationID
 	Fingerprint string
 	Replace     bool   // it takes the place of whatever holds the seat
+	Beside      bool   // and is made ready beside it; the seat is a Beside
 	Network     string // as the facts are to say
 	Ready       *events.ReadySign
 }
@@ -78,6 +79,8 @@ type Post struct {
 	Frozen bool
 	Ending bool   // from here nothing is frozen or asked to stop again
 	Why    string // what the exit proof will say
+
+	yielded bool // the place is taken: no exit is proved
 
 	seat   Seat
 	out    *output
@@ -132,16 +135,7 @@ func (p *Post) Run(seat Seat) int {
 // have the last bytes and answers.
 func (p *Post) end(code *int) {
 	p.out.close()
-	p.Mu.Lock()
-	proof := seatdir.Exit{Seat: p.Ident.Seat, Why: p.Why, Code: code, At: events.MillisUTC(time.Now())}
-	p.Mu.Unlock()
-	for p.Dir.WriteJSON(seatdir.FileExit, proof) != nil {
-		// A full disk. Ending without the proof would lose the exit code.
-		if ok, err := p.Dir.Exists(); err == nil && !ok {
-			break
-		}
-		time.Sleep(time.Second)
-	}
+	p.prove(code, events.MillisUTC(time.Now()))
 	p.clear()
 	close(p.Done)
 	<-p.served

@@ -52,6 +52,9 @@ func (p *Post) take() (*events.Facts, error) {
 	case e.Standing != seatdir.Begun:
 		return nil, fault.New(fault.FailedPrecondition, "start %s was fenced off before it began", o.Operation)
 	}
+	if o.Beside {
+		return p.takeBeside(j, *e, o)
+	}
 	hold := p.Dir.HoldLife
 	if o.Replace {
 		if err := Supersede(p.Dir); err != nil {
@@ -99,34 +102,41 @@ func (p *Post) refuse(j *seatdir.Journal, e seatdir.Entry, o Order, why error) e
 	return f
 }
 
-// launch starts the seat and everything around it.
-func (p *Post) launch(ref string, o Order) (*events.Facts, error) {
-	var dl seatdir.Deadline
+// lifetime is the deadline, and a context that ends with it: what is still
+// starting then never runs.
+func (p *Post) lifetime() (dl seatdir.Deadline, ctx context.Context, cancel func(), err error) {
 	if err := p.Dir.ReadJSON(seatdir.FileDeadline, &dl); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, err
+		return dl, nil, nil, err
 	}
 	boot, err := identity.BootID()
 	if err != nil {
+		return dl, nil, nil, err
+	}
+	left, ok := dl.Left(boot, identity.Boottime(), time.Now())
+	switch {
+	case !ok:
+		return dl, context.Background(), func() {}, nil
+	case left <= 0:
+		return dl, nil, nil, fault.New(fault.Expired, "the lifetime of %s ended at %s", p.Dir.ID, dl.At.Format(time.RFC3339))
+	}
+	ctx, cancel = context.WithTimeout(context.Background(), left)
+	return dl, ctx, cancel, nil
+}
+
+// launch starts the seat and everything around it.
+func (p *Post) launch(ref string, o Order) (*events.Facts, error) {
+	dl, ctx, cancel, err := p.lifetime()
+	if err != nil {
 		return nil, err
 	}
-	ctx := context.Background()
-	if left, ok := dl.Left(boot, identity.Boottime(), time.Now()); ok {
-		if left <= 0 {
-			return nil, fault.New(fault.Expired, "the lifetime of %s ended at %s", p.Dir.ID, dl.At.Format(time.RFC3339))
-		}
-		// What is still starting when its lifetime ends never runs.
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, left)
-		defer cancel()
-	}
+	defer cancel()
 	if p.out, err = newOutput(p.Dir); err != nil {
 		return nil, err
 	}
 	if err := p.Drop(seatdir.FileSocket, seatdir.FileExit, seatdir.FileReady); err != nil {
 		return nil, err
 	}
-	// Relative, because the full path may be longer than a socket's may be.
-	if p.ln, err = net.Listen("unix", seatdir.FileSocket); err != nil {
+	if err := p.listen(seatdir.FileSocket); err != nil {
 		return nil, err
 	}
 	p.Sign = newSign(p.Dir, o.Ready)
@@ -140,10 +150,28 @@ func (p *Post) launch(ref string, o Order) (*events.Facts, error) {
 	if err := p.Dir.WriteBefore(seatdir.FileIdent, p.Ident); err != nil {
 		return nil, err
 	}
+	return p.facts(ref, o, dl), nil
+}
+
+// listen opens the control socket. Its name is relative, because the full path
+// may be longer than a socket's may be, and is not removed with it: another
+// holder may have it by then.
+func (p *Post) listen(name string) error {
+	ln, err := net.ListenUnix("unix", &net.UnixAddr{Name: name, Net: "unix"})
+	if err != nil {
+		return err
+	}
+	ln.SetUnlinkOnClose(false)
+	p.ln = ln
+	return nil
+}
+
+// facts are what is true of a seat that has just begun.
+func (p *Post) facts(ref string, o Order, dl seatdir.Deadline) *events.Facts {
 	return &events.Facts{
 		Ref: ref, State: events.StateRunning, Network: o.Network, ExpiresAt: dl.At,
 		Incarnation: Incarnation(p.Ident.Custodian), ObservedAt: events.MillisUTC(time.Now()), Custody: &p.Ident.Custodian,
-	}, nil
+	}
 }
 
 // Drop removes files of an earlier start from the seat's directory.

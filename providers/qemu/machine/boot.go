@@ -23,10 +23,7 @@ import (
 
 	"berth/events"
 	"berth/events/fault"
-	"berth/internal/tree"
 	"berth/providers/process/identity"
-	"berth/providers/process/seatdir"
-	"berth/providers/qemu/guest"
 	"berth/providers/qemu/qmp"
 	"berth/providers/qemu/wire"
 )
@@ -67,21 +64,22 @@ const lastWordsPatience = time.Second
 // errSilent says that the agent of a guest that boots did not speak in time.
 var errSilent = errors.New("the guest's agent is not there in time")
 
-// boot starts QEMU and brings the guest to where the seat's command runs.
+// boot starts QEMU and brings the guest to where one step makes the seat's
+// command run: it has its home and its material, or its memory.
 func (s *supervisor) boot(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, bootPatience)
 	defer cancel()
 	err := s.fromGolden(ctx)
 	if err == nil || s.given {
-		return s.bootFault(err)
+		return err
 	}
 	for _, patience := range tries {
-		if err = s.attempt(ctx, s.forks(), func(ctx context.Context) error { return s.begin(ctx, patience) }); !errors.Is(err, errSilent) || ctx.Err() != nil {
+		if err = s.attempt(ctx, s.forks(), func(ctx context.Context) error { return s.furnish(ctx, patience) }); !errors.Is(err, errSilent) || ctx.Err() != nil {
 			break
 		}
 		s.Clear()
 	}
-	return s.bootFault(err)
+	return err
 }
 
 func (s *supervisor) bootFault(err error) error {
@@ -91,11 +89,21 @@ func (s *supervisor) bootFault(err error) error {
 	return fault.New(fault.FailedPrecondition, "starting the machine: %s", events.Scrub(err.Error()))
 }
 
-// attempt starts QEMU once and brings it to its command by way of then.
-func (s *supervisor) attempt(ctx context.Context, incoming bool, then func(context.Context) error) (err error) {
+// attempt starts QEMU once and brings it on by way of then.
+func (s *supervisor) attempt(ctx context.Context, incoming bool, then func(context.Context) error) error {
 	if err := s.run(incoming); err != nil {
 		return err
 	}
+	return s.during(ctx, func(ctx context.Context) error {
+		if err := s.connect(ctx); err != nil {
+			return err
+		}
+		return then(ctx)
+	})
+}
+
+// during does something with a QEMU that runs, as long as it does.
+func (s *supervisor) during(ctx context.Context, do func(context.Context) error) (err error) {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	gone := s.gone
@@ -116,15 +124,12 @@ func (s *supervisor) attempt(ctx context.Context, incoming bool, then func(conte
 		case <-ctx.Done():
 		}
 	}()
-	if err := s.connect(ctx); err != nil {
-		return err
-	}
-	return then(ctx)
+	return do(ctx)
 }
 
-// begin goes on from a started QEMU: with the memory of a checkpoint, or when
+// furnish goes on from a started QEMU: with the memory of a checkpoint, or when
 // the agent of a guest that boots has spoken, which patience bounds.
-func (s *supervisor) begin(ctx context.Context, patience time.Duration) error {
+func (s *supervisor) furnish(ctx context.Context, patience time.Duration) error {
 	if s.forks() {
 		return s.restore(ctx, *s.start.Restore)
 	}
@@ -152,7 +157,7 @@ func (s *supervisor) forks() bool {
 }
 
 func (s *supervisor) run(incoming bool) error {
-	log, err := os.OpenFile(s.Dir.File(fileLog), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	log, err := os.OpenFile(s.Dir.File(s.start.name(fileLog)), os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
 	if err != nil {
 		return err
 	}
@@ -178,7 +183,7 @@ func (s *supervisor) run(incoming bool) error {
 
 // lastWords are the end of what QEMU said.
 func (s *supervisor) lastWords() string {
-	b, _ := os.ReadFile(s.Dir.File(fileLog))
+	b, _ := os.ReadFile(s.Dir.File(s.start.name(fileLog)))
 	b = bytes.TrimSpace(b[max(0, len(b)-1000):])
 	if len(b) == 0 {
 		return "without a word"
@@ -188,7 +193,7 @@ func (s *supervisor) lastWords() string {
 
 // connect opens the only connections to the monitor and to the agent.
 func (s *supervisor) connect(ctx context.Context) error {
-	c, err := dial(ctx, FileMonitor)
+	c, err := dial(ctx, s.start.name(FileMonitor))
 	if err != nil {
 		return err
 	}
@@ -198,18 +203,11 @@ func (s *supervisor) connect(ctx context.Context) error {
 	if v := s.start.Hardware.Version; s.mon.Version != v {
 		return fmt.Errorf("this is QEMU %s, and %s was probed", s.mon.Version, v)
 	}
-	if c, err = dial(ctx, FileAgent); err != nil {
+	if c, err = dial(ctx, s.start.name(FileAgent)); err != nil {
 		return err
 	}
-	s.peer = newPeer(c, uint64(time.Now().UnixNano()), func(b []byte) { _, _ = s.Output().Write(b) }, s.signed)
-	return nil
-}
-
-// signed is called when the agent has seen the seat's sign. A trial has none.
-func (s *supervisor) signed() {
-	if s.Sign != nil {
-		s.Sign.Give()
-	}
+	s.peer = newPeer(c, uint64(time.Now().UnixNano()), s.said.output, s.said.sign)
+	return s.Drop(s.start.name(FileMonitor), s.start.name(FileAgent)) // nobody else ever connects
 }
 
 // dial waits for a socket that QEMU is about to make.
@@ -227,52 +225,20 @@ func dial(ctx context.Context, name string) (net.Conn, error) {
 	}
 }
 
-// equip brings a guest whose agent was greeted to the seat's command. From
-// here on the machine is this seat's and no other may begin in its place.
-func (s *supervisor) equip(ctx context.Context) error {
-	s.given = true
-	files, err := s.smallMaterial()
-	if err == nil && files == nil {
-		err = s.putMaterial(ctx)
+// goes is the one step: the command is launched, or goes on where its memory
+// was, with the time, the entropy and the name of now.
+func (s *supervisor) goes(ctx context.Context) error {
+	defer func() { s.small = nil }()
+	if !s.forks() {
+		return s.peer.call(ctx, wire.Frame{Do: wire.DoLaunch, Launch: &s.start.Launch, Files: s.small}, nil, nil)
 	}
-	if err != nil {
+	if err := s.mon.Do(ctx, "cont", nil, nil); err != nil {
 		return err
 	}
-	if r := s.start.Restore; r != nil {
-		if err := s.putHome(ctx, *r); err != nil {
-			return err
-		}
+	if err := s.hello(ctx); err != nil { // also what the agent waits for before it says anything
+		return err
 	}
-	return s.peer.call(ctx, wire.Frame{Do: wire.DoLaunch, Launch: &s.start.Launch, Files: files}, nil, nil)
-}
-
-// smallMaterial is what can go along with the launch, by name; nil: there is
-// none, or too much for that. An archive of its own costs a guest that has just
-// been loaded a tenth of a second, because it has never run that code before.
-func (s *supervisor) smallMaterial() (map[string][]byte, error) {
-	entries, err := os.ReadDir(s.Dir.File(seatdir.DirMaterial))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
-	files, total := map[string][]byte{}, int64(0)
-	for _, e := range entries {
-		st, err := e.Info()
-		if err != nil {
-			return nil, err
-		}
-		if total += st.Size(); !st.Mode().IsRegular() || total > wire.MaxFiles {
-			return nil, nil
-		}
-		if files[e.Name()], err = os.ReadFile(s.Dir.File(seatdir.DirMaterial, e.Name())); err != nil {
-			return nil, err
-		}
-		if s.start.Handoff {
-			if err := os.Remove(s.Dir.File(seatdir.DirMaterial, e.Name())); err != nil {
-				return nil, err
-			}
-		}
-	}
-	return files, err
+	return s.putMaterial(ctx)
 }
 
 func (s *supervisor) hello(ctx context.Context) error {
@@ -292,91 +258,46 @@ func (s *supervisor) greeting() (wire.Frame, error) {
 	return wire.Hello(s.start.Hostname, time.Now(), entropy), nil
 }
 
-// putMaterial gives the guest its secrets (R54, R55); they are on no command
-// line and in no journal.
-func (s *supervisor) putMaterial(ctx context.Context) error {
-	if ok, err := exists(s.Dir.File(seatdir.DirMaterial)); err != nil || !ok {
-		return err
-	}
-	r, w := io.Pipe()
-	go func() { _ = w.CloseWithError(tree.Pack(context.Background(), w, s.Dir.File(seatdir.DirMaterial), 0)) }()
-	defer r.Close()
-	return s.peer.call(ctx, wire.Frame{Do: wire.DoPut, Path: guest.MaterialDir}, r, nil)
-}
-
-func exists(p string) (bool, error) {
-	_, err := os.Lstat(p)
-	if errors.Is(err, os.ErrNotExist) {
-		return false, nil
-	}
-	return err == nil, err
-}
-
-func (s *supervisor) putHome(ctx context.Context, want Restore) error {
-	f, err := os.Open(s.Dir.File(want.file()))
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	h := sha256.New()
-	if err := s.peer.call(ctx, wire.Frame{Do: wire.DoPut, Path: guest.Home}, io.TeeReader(f, h), nil); err != nil {
-		return err
-	}
-	return same(want, hex.EncodeToString(h.Sum(nil)))
-}
-
-func same(want Restore, sum string) error {
-	if sum != want.SHA256 {
-		return fmt.Errorf("the checkpoint is damaged: its SHA-256 is %s and should be %s", sum, want.SHA256)
-	}
-	return nil
-}
-
-// restore streams a memory checkpoint in and lets the machine go on, with the
-// time, the entropy and the name of now. A damaged one never runs.
+// restore streams a memory checkpoint into the machine, which stands still. A
+// damaged one never runs.
 func (s *supervisor) restore(ctx context.Context, want Restore) error {
 	f, err := os.Open(s.Dir.File(want.file()))
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	if err := s.load(ctx, func(c io.Writer) error {
+	return s.load(ctx, func(c io.Writer) error {
 		h := sha256.New()
 		if _, err := io.Copy(io.MultiWriter(c, h), f); err != nil {
 			return err
 		}
 		return same(want, hex.EncodeToString(h.Sum(nil)))
-	}); err != nil {
-		return err
-	}
-	if err := s.hello(ctx); err != nil { // also what the agent waits for before it says anything
-		return err
-	}
-	return s.putMaterial(ctx)
+	})
 }
 
-// load has stream write a memory to the machine, which goes on if it was whole.
+// load has stream write a memory to the machine, which stands still with it if
+// it was whole.
 func (s *supervisor) load(ctx context.Context, stream func(io.Writer) error) error {
-	c, err := dial(ctx, FileMigration)
+	c, err := dial(ctx, s.start.name(FileMigration))
 	if err != nil {
 		return err
 	}
 	stop := context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
+	_ = s.Drop(s.start.name(FileMigration))
 	err = stream(c)
 	_ = c.Close()
 	for err == nil {
-		var status string
-		if status, err = s.mon.Status(ctx); err != nil || status == "paused" || status == "running" {
-			break
-		}
-		if status == "internal-error" {
-			return errors.New("QEMU could not load the checkpoint")
+		status, err := s.mon.Status(ctx)
+		switch {
+		case err != nil:
+			return err
+		case status == "paused" || status == "postmigrate": // as it was when it was saved
+			return nil
+		case status != "inmigrate":
+			return fmt.Errorf("QEMU could not load the checkpoint: it is %s", status)
 		}
 		time.Sleep(2 * time.Millisecond)
 	}
-	if err != nil {
-		return err
-	}
-	return s.mon.Do(ctx, "cont", nil, nil)
+	return err
 }

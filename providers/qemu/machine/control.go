@@ -25,8 +25,12 @@ func (s *supervisor) acting(f func() error) error {
 func (s *supervisor) actingThen(f func() (rest func(), err error)) error {
 	s.act.Lock()
 	s.Mu.Lock()
-	ending := s.Ending
+	ending, standing := s.Ending, s.standing
 	s.Mu.Unlock()
+	if standing {
+		s.act.Unlock()
+		return fault.New(fault.Unavailable, "another machine is about to take the place of this one").WithOutcome(fault.NotExecuted)
+	}
 	if ending {
 		s.act.Unlock()
 		return fault.New(fault.FailedPrecondition, "the machine has ended or is ending")

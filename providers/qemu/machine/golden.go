@@ -91,6 +91,9 @@ func (s *supervisor) fromGolden(ctx context.Context) error {
 		}); err != nil {
 			return err
 		}
+		if err := s.mon.Do(wctx, "cont", nil, nil); err != nil {
+			return err
+		}
 		if err := s.hello(wctx); err != nil {
 			return err
 		}

@@ -35,21 +35,31 @@ type supervisor struct {
 	gone  chan struct{} // closed when QEMU has ended
 	mon   *qmp.Client
 	peer  *peer
-	given bool // the guest has something of this seat
+	said  *hush
+	given bool              // the guest has something of this seat
+	small map[string][]byte // material that goes with the launch
 
 	act sync.Mutex // held by whoever pauses, resumes, saves
+	// standing says that another machine is about to take the place, and
+	// wasFrozen whether this one was paused before; they need Mu.
+	standing, wasFrozen bool
 }
 
 // Main runs the role, as custodian.Post.Run says.
 func Main(path string) int {
+	s := newSupervisor(path)
+	return s.Run(s)
+}
+
+func newSupervisor(path string) *supervisor {
 	p := custodian.NewPost(path)
-	return p.Run(&supervisor{Post: p})
+	return &supervisor{Post: p, said: newHush(p)}
 }
 
 // Order implements custodian.Seat.
 func (s *supervisor) Order() (custodian.Order, error) {
 	err := s.Dir.ReadJSON(seatdir.FileStart, &s.start)
-	return custodian.Order{Operation: s.start.Operation, Fingerprint: s.start.Fingerprint, Replace: s.start.Replace, Network: s.start.Network, Ready: s.start.Launch.Ready}, err
+	return custodian.Order{Operation: s.start.Operation, Fingerprint: s.start.Fingerprint, Replace: s.start.Replace, Beside: s.start.Beside, Network: s.start.Network, Ready: s.start.Launch.Ready}, err
 }
 
 // Launch implements custodian.Seat.
@@ -65,17 +75,27 @@ func (s *supervisor) Launch(ctx context.Context) (seatdir.Ident, error) {
 	}
 	defer free()
 	err = s.boot(ctx)
-	return seatdir.Ident{Seat: s.who}, err
+	if err == nil {
+		err = s.during(ctx, s.goes)
+	}
+	return seatdir.Ident{Seat: s.who}, s.bootFault(err)
 }
 
 // Settle implements custodian.Seat: nothing was put aside.
 func (s *supervisor) Settle(bool) error { return nil }
 
 // Do implements custodian.Seat.
-func (s *supervisor) Do(r custodian.Request, _ *custodian.Response) (func(net.Conn), error) {
+func (s *supervisor) Do(r custodian.Request, _ *custodian.Response) (after func(net.Conn), err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), askPatience)
 	defer cancel()
-	return nil, s.do(ctx, r)
+	if r.Ask != custodian.AskHold {
+		return nil, s.do(ctx, r)
+	}
+	err = s.acting(func() (err error) {
+		after, err = s.stand(ctx, r.Data)
+		return err
+	})
+	return after, err
 }
 
 func (s *supervisor) do(ctx context.Context, r custodian.Request) error {
@@ -104,8 +124,8 @@ func (s *supervisor) do(ctx context.Context, r custodian.Request) error {
 	return fault.New(fault.Unimplemented, "a microVM's supervisor does not know %q", r.Ask)
 }
 
-// Paused implements custodian.Seat.
-func (s *supervisor) Paused() bool { return s.Frozen }
+// Paused implements custodian.Seat. To stand still is no pause.
+func (s *supervisor) Paused() bool { return s.Frozen && (!s.standing || s.wasFrozen) }
 
 // Keep implements custodian.Seat: it waits for the end of the command or of the
 // machine, and ends the machine.
@@ -141,5 +161,5 @@ func (s *supervisor) Clear() {
 		s.Kill()
 		<-s.gone
 	}
-	_ = s.Drop(FileMonitor, FileAgent, FileMigration) // the next one finds what stayed
+	_ = s.Drop(s.start.name(FileMonitor), s.start.name(FileAgent), s.start.name(FileMigration)) // the next one finds what stayed
 }

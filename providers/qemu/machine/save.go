@@ -107,15 +107,16 @@ func (s *supervisor) migrate(ctx context.Context, w io.Writer) error {
 	if err := s.mon.Do(ctx, "migrate-set-parameters", map[string]int64{"max-bandwidth": 10 << 30}, nil); err != nil {
 		return err
 	}
-	_ = os.Remove(FileMigration)
-	ln, err := net.ListenUnix("unix", &net.UnixAddr{Name: FileMigration, Net: "unix"})
+	name := s.start.name(FileMigration)
+	_ = os.Remove(name)
+	ln, err := net.ListenUnix("unix", &net.UnixAddr{Name: name, Net: "unix"})
 	if err != nil {
 		return err
 	}
 	defer ln.Close()
 	stop := context.AfterFunc(ctx, func() { _ = ln.SetDeadline(time.Unix(1, 0)) })
 	defer stop()
-	if err := s.mon.Do(ctx, "migrate", map[string]string{"uri": "unix:" + FileMigration}, nil); err != nil {
+	if err := s.mon.Do(ctx, "migrate", map[string]string{"uri": "unix:" + name}, nil); err != nil {
 		return err
 	}
 	c, err := ln.AcceptUnix()

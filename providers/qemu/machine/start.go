@@ -22,6 +22,10 @@ const (
 	FileHome      = "restore.tar"   // a home to begin with
 )
 
+// OverheadMiB is what QEMU needs beside the guest's memory, at the most: its
+// program and devices, and what it has translated.
+const OverheadMiB = 256
+
 // Start is what a supervisor is to start, written and synced before the fork.
 type Start struct {
 	Operation   events.OperationID   `json:"operation"`
@@ -39,6 +43,8 @@ type Start struct {
 	Restore     *Restore             `json:"restore,omitempty"`
 	// Replace says that this start takes the place of whatever holds the machine.
 	Replace bool `json:"replace,omitempty"`
+	// Beside says that the one in that place goes on until this one runs.
+	Beside bool `json:"beside,omitempty"`
 	// Memory says that the machine's memory may be asked for as a checkpoint: it
 	// is then paused between two messages of its agent only.
 	Memory bool `json:"memory,omitempty"`
@@ -102,6 +108,16 @@ func (h Hardware) commandLine() string {
 	return s
 }
 
+// name is that of one of the files by which QEMU and its supervisor meet. Two
+// that are there at a time have different ones.
+func (s Start) name(file string) string {
+	if !s.Beside {
+		return file
+	}
+	sum := sha256.Sum256([]byte(s.Operation))
+	return hex.EncodeToString(sum[:4]) + "." + file
+}
+
 // UUID is the machine's, by which a person finds its process.
 func (s Start) UUID() string { return string(s.Environment) }
 
@@ -120,15 +136,15 @@ func (s Start) Args(incoming bool) []string {
 		"-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
 		"-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny",
 		"-kernel", s.Kernel, "-initrd", s.Initramfs, "-append", h.commandLine(),
-		"-chardev", "socket,id=agent,path=" + FileAgent + ",server=on,wait=off",
+		"-chardev", "socket,id=agent,path=" + s.name(FileAgent) + ",server=on,wait=off",
 		"-device", "virtio-serial-device", "-device", "virtserialport,chardev=agent,name=" + guest.PortName,
-		"-qmp", "unix:" + FileMonitor + ",server=on,wait=off",
+		"-qmp", "unix:" + s.name(FileMonitor) + ",server=on,wait=off",
 	}
 	if h.Network != "" {
 		args = append(args, "-netdev", "user,id=network,ipv6=off", "-device", "virtio-net-device,netdev=network")
 	}
 	if incoming {
-		args = append(args, "-incoming", "unix:"+FileMigration)
+		args = append(args, "-S", "-incoming", "unix:"+s.name(FileMigration))
 	}
 	return args
 }

@@ -12,7 +12,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"berth/providers/process/custodian"
 	"berth/providers/process/seatdir"
 )
 
@@ -40,7 +39,7 @@ func try(path string) error {
 	if err := unix.Chdir(path); err != nil {
 		return err
 	}
-	s := &supervisor{Post: custodian.NewPost(path)}
+	s := newSupervisor(path)
 	if err := s.Dir.ReadJSON(seatdir.FileStart, &s.start); err != nil {
 		return err
 	}
