@@ -90,6 +90,9 @@ func New(ctx context.Context, o Options) (_ *Manager, err error) {
 	if err := checkLabels(o.Labels); err != nil {
 		return nil, err
 	}
+	if err := checkHosted(o.Hosted); err != nil {
+		return nil, err
+	}
 	m := &Manager{opts: o, clock: steady.New(), ids: ids.New(), logger: o.Logger, ready: make(chan struct{}), asked: make(chan struct{})}
 	defer func() {
 		if err != nil {

@@ -8,6 +8,18 @@ import (
 	"berth/providers/hosted"
 )
 
+// checkHosted refuses what can't be read as a provider on another machine, before
+// anything is opened.
+func checkHosted(specs []string) error {
+	for _, spec := range specs {
+		if _, err := hosted.ParseSpec(spec); err != nil {
+			f := fault.From(err)
+			return badConfig("--hosted: %s", f.Message).WithHint("%s", f.Hint)
+		}
+	}
+	return nil
+}
+
 // openHosted registers the providers on other machines. Nothing is connected
 // yet: a manager starts while a provider is away.
 func openHosted(o Options, now func() time.Time) (bundles []providers.Bundle, closers []func() error, err error) {

@@ -207,6 +207,7 @@ type HostsResult struct {
 	InstanceID events.InstanceID              `json:"instanceId"`
 	Providers  map[string]events.HostFacts    `json:"providers"`
 	Headroom   map[string]events.HostCapacity `json:"headroom"` // by provider (R80)
+	Unprobed   map[string]*fault.Error        `json:"unprobed"` // providers whose host could not be asked, and why (R82)
 	Instances  []projections.Host             `json:"instances"`
 	AsOf       uint64                         `json:"asOf"`
 }

@@ -33,15 +33,15 @@ func (p *Plane) status(ctx context.Context, _ *call, _ commands.Empty) (commands
 }
 
 func (p *Plane) hosts(ctx context.Context, _ *call, _ commands.Empty) (commands.HostsResult, error) {
-	out := commands.HostsResult{InstanceID: p.Self.Instance, Providers: map[string]events.HostFacts{}, Headroom: map[string]events.HostCapacity{}}
-	for _, name := range p.Providers.Names() {
-		facts, err := p.probe(ctx, name)
-		if err != nil {
-			return out, err // R82: never zeros in the place of what is not known
+	out := commands.HostsResult{InstanceID: p.Self.Instance, Providers: map[string]events.HostFacts{}, Headroom: map[string]events.HostCapacity{}, Unprobed: map[string]*fault.Error{}}
+	for name, a := range p.probeAll(ctx) {
+		if a.err != nil {
+			out.Unprobed[name] = fault.From(a.err) // R82: never zeros in the place of what is not known
+			continue
 		}
-		out.Providers[name] = facts
+		out.Providers[name] = a.facts
 		p.headroom.mu.Lock()
-		out.Headroom[name] = projections.Headroom(facts.Allocatable, p.against(name))
+		out.Headroom[name] = projections.Headroom(a.facts.Allocatable, p.against(name))
 		p.headroom.mu.Unlock()
 	}
 	p.Views.Read(func(v *projections.Views) { out.AsOf, out.Instances = v.Sequence(), v.Hosts() })

@@ -1,6 +1,7 @@
 package plane
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 	"sync"
@@ -10,6 +11,10 @@ import (
 	"berth/events/fault"
 	"berth/projections"
 )
+
+// probeFor bounds the probe of one host where all are probed, so that one that
+// says nothing takes the answer from no other.
+const probeFor = 3 * time.Second
 
 // factsFor is how long the facts of a provider's host are used again; the
 // command environment-host-facts always asks anew.
@@ -183,10 +188,36 @@ func (p *Plane) probe(ctx context.Context, provider string) (events.HostFacts, e
 	}
 	facts, err := entry.Driver.HostFacts(ctx)
 	if err != nil {
-		return events.HostFacts{}, fault.New(fault.Unavailable, "the host behind provider %s can't be probed: %s", provider, events.Scrub(fault.From(err).Message)).WithOutcome(fault.NotExecuted)
+		f := fault.From(err)
+		return events.HostFacts{}, fault.New(fault.Unavailable, "the host behind provider %s can't be probed: %s", provider, events.Scrub(f.Message)).
+			WithOutcome(fault.NotExecuted).WithHint("%s", cmp.Or(events.Scrub(f.Hint), "`berth doctor` asks every provider"))
 	}
 	p.headroom.mu.Lock()
 	p.headroom.facts[provider] = probed{facts.Allocatable, p.Now()}
 	p.headroom.mu.Unlock()
 	return facts, nil
+}
+
+// answered is what one provider said of its host, or why it did not.
+type answered struct {
+	facts events.HostFacts
+	err   error
+}
+
+// probeAll asks every provider at once, each for probeFor.
+func (p *Plane) probeAll(ctx context.Context) map[string]answered {
+	ctx, cancel := context.WithTimeout(ctx, probeFor)
+	defer cancel()
+	names := p.Providers.Names()
+	answers := make([]answered, len(names))
+	var all sync.WaitGroup
+	for i, name := range names {
+		all.Go(func() { answers[i].facts, answers[i].err = p.probe(ctx, name) })
+	}
+	all.Wait()
+	out := make(map[string]answered, len(names))
+	for i, name := range names {
+		out[name] = answers[i]
+	}
+	return out
 }

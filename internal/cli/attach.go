@@ -23,7 +23,9 @@ var attachAgain = []time.Duration{0, time.Second, 2 * time.Second, 5 * time.Seco
 
 // leaveScreen undoes what a seat's program may have asked of this terminal:
 // the other screen, a hidden cursor, margins, colours, mouse and paste modes.
-const leaveScreen = "\x1b[r\x1b[?1049l\x1b[?1l\x1b>\x1b[?9l\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1004l\x1b[?1005l\x1b[?1006l\x1b[?1015l\x1b[?1016l\x1b[?2004l\x1b(B\x0f\x1b[?7h\x1b[?25h\x1b[0m\r\n"
+// To give margins up takes the cursor home, so that it ends on a line of its own
+// below all that is shown: what follows is written over nothing.
+const leaveScreen = "\x1b[?6l\x1b[r\x1b[?1049l\x1b[?1l\x1b>\x1b[?9l\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1004l\x1b[?1005l\x1b[?1006l\x1b[?1015l\x1b[?1016l\x1b[?2004l\x1b(B\x0f\x1b[?7h\x1b[?25h\x1b[0m\x1b[999;1H\r\n"
 
 func (a *app) attachCommand() *cobra.Command {
 	v := &viewer{a: a}
@@ -261,7 +263,8 @@ func (v *viewer) over(end terminal.Frame, err error) error {
 	case end.Reason == terminal.EndDespawn:
 		v.tell("%s was retired", v.in.Name)
 	case end.Detail != "":
-		return fault.New(fault.Unavailable, "the session with %s ended: %s", v.in.Name, end.Detail).WithHint("attach again")
+		return fault.New(fault.Unavailable, "the session with %s ended: %s", v.in.Name, end.Detail).
+			WithOutcome(fault.NotExecuted).WithHint("its seat is not touched by that: attach again; `berth doctor` asks its provider")
 	}
 	return nil
 }

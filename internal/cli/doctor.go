@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -143,7 +145,8 @@ func (a *app) managerChecks(ctx context.Context, f *findings) {
 	r, err := client.Call(ctx, l.Client, commands.VerifyLog, commands.VerifyInput{Limit: provedRecords})
 	historyCheck(f, r, st.Tip, err)
 	durability(f, st.Durability)
-	f.add("providers", providersStatus(st.Providers), "", "%s", strings.Join(st.Providers, ", "))
+	hosts, err := client.Call(ctx, l.Client, commands.Hosts, commands.Empty{})
+	providersCheck(f, st.Providers, hosts, err)
 	h, err := client.Call(ctx, l.Client, commands.Health, commands.Empty{})
 	if err != nil {
 		f.add("fleet", "fail", fault.From(err).Hint, "%s", fault.From(err).Message)
@@ -153,11 +156,24 @@ func (a *app) managerChecks(ctx context.Context, f *findings) {
 	healthChecks(f, h)
 }
 
-func providersStatus(names []string) string {
-	if len(names) == 0 {
-		return "fail"
+// providersCheck tells which providers answer now: a name in a list is no proof
+// of one.
+func providersCheck(f *findings, names []string, hosts commands.HostsResult, err error) {
+	switch {
+	case len(names) == 0:
+		f.add("providers", "fail", "`berth up` registers what this host can do, and --hosted, --docker and --fly what is elsewhere", "there is none")
+		return
+	case err != nil:
+		f.add("providers", "fail", fault.From(err).Hint, "%s: %s", strings.Join(names, ", "), fault.From(err).Message)
+		return
 	}
-	return "ok"
+	answer := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return hosts.Unprobed[n] != nil })
+	if len(answer) > 0 {
+		f.add("providers", "ok", "", "%s", strings.Join(answer, ", "))
+	}
+	for _, n := range slices.Sorted(maps.Keys(hosts.Unprobed)) {
+		f.add("provider "+n, "fail", hosts.Unprobed[n].Hint, "%s", oneLine(hosts.Unprobed[n].Message))
+	}
 }
 
 func durability(f *findings, profile string) {

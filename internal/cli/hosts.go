@@ -26,7 +26,7 @@ func (a *app) hostsCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return list(a, r, r.Instances, func(w io.Writer) {
+			err = list(a, r, r.Instances, func(w io.Writer) {
 				t := a.table("PROVIDER", "HOST", "ARCH", "CPUS", "FREE", "MEMORY", "FREE", "DISK", "FREE", "SLOTS FREE")
 				for _, name := range slices.Sorted(maps.Keys(r.Providers)) {
 					f, free := r.Providers[name], r.Headroom[name]
@@ -37,8 +37,25 @@ func (a *app) hostsCommand() *cobra.Command {
 				fmt.Fprintln(w)
 				sayInstances(a, w, r)
 			})
+			if err != nil {
+				return err
+			}
+			return a.unprobed(r)
 		},
 	}
+}
+
+// unprobed ends with the error of a provider that could not be asked, after all
+// that could be is printed, and names the others on standard error (R82).
+func (a *app) unprobed(r commands.HostsResult) error {
+	names := slices.Sorted(maps.Keys(r.Unprobed))
+	if len(names) == 0 {
+		return nil
+	}
+	for _, n := range names[1:] {
+		a.say("%s", oneLine(r.Unprobed[n].Message))
+	}
+	return r.Unprobed[names[0]]
 }
 
 // sayInstances prints every instance that the log knows, and what those that
@@ -128,7 +145,7 @@ func (a *app) sayUsage(r commands.UsageResult) error {
 		})
 	}
 	return list(a, r, r.Owners, func(w io.Writer) {
-		t := a.table("OWNER", "ENVIRONMENTS", "CPU-HOURS", "GIB-HOURS", "DISK-HOURS", "COST")
+		t := a.table("OWNER", "HELD NOW", "CPU-HOURS", "GIB-HOURS", "DISK-HOURS", "COST")
 		for _, o := range r.Owners {
 			t.add(string(o.Owner), strconv.Itoa(o.Environments), o.CPUHours, o.MemoryGiBHours, o.DiskGiBHours, cost(o.Cost, r.Currency))
 		}

@@ -31,12 +31,14 @@ type Config struct {
 	Clock func() time.Time
 }
 
+// specForm is how ParseSpec reads a provider.
+const specForm = "name=https://HOST:PORT,ca=FILE,cert=FILE,key=FILE or ...,bearer=FILE"
+
 // ParseSpec reads name=https://HOST:PORT[,ca=FILE][,cert=FILE,key=FILE]
 // [,bearer=FILE], as the command line has it. bad-request names what is wrong.
 func ParseSpec(spec string) (Config, error) {
 	bad := func(format string, args ...any) (Config, error) {
-		return Config{}, fault.New(fault.BadRequest, "hosted provider: "+format, args...).
-			WithHint("name=https://HOST:PORT,ca=FILE,cert=FILE,key=FILE or ...,bearer=FILE")
+		return Config{}, fault.New(fault.BadRequest, "hosted provider: "+format, args...).WithHint(specForm)
 	}
 	parts := strings.Split(spec, ",")
 	var c Config
@@ -61,7 +63,9 @@ func ParseSpec(spec string) (Config, error) {
 
 // check refuses what can't be right without reading any file.
 func (c Config) check() error {
-	bad := func(format string, args ...any) error { return fault.New(fault.BadRequest, format, args...) }
+	bad := func(format string, args ...any) error {
+		return fault.New(fault.BadRequest, format, args...).WithHint(specForm)
+	}
 	if _, err := events.ParseActor(c.Name); err != nil {
 		return bad("hosted provider name %q is not valid: letters, digits, - and _", events.Scrub(c.Name))
 	}

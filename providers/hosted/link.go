@@ -88,8 +88,9 @@ func encode(v any) ([]byte, error) {
 // again: a request that was begun is never sent a second time.
 type once struct{ io.Reader }
 
-// post makes one call and reads its typed answer into out. Any error says
-// nothing of what the provider did, unless the provider itself says so.
+// post makes one call and reads its typed answer into out. An error says
+// nothing of what the provider did, unless the provider itself says so or no
+// connection to it was made.
 func (l *link) post(ctx context.Context, path string, body []byte, out any) *fault.Error {
 	ctx, cancel := within(ctx)
 	defer cancel()
@@ -207,7 +208,8 @@ func (l *link) lost(ctx context.Context, err error) *fault.Error {
 	case errors.As(err, &record):
 		return fault.New(fault.Unavailable, "provider %s does not speak TLS", l.name)
 	case errors.As(err, &op) && op.Op == "dial":
-		return fault.New(fault.Unavailable, "provider %s can't be reached", l.name)
+		return fault.New(fault.Unavailable, "provider %s can't be reached", l.name).WithOutcome(fault.NotExecuted).
+			WithHint("what it holds goes on, and ends at its deadline; `berth provider serve` starts it again on its machine, with the same directory")
 	case timeout != nil && timeout.Timeout():
 		return fault.New(fault.DeadlineExceeded, "provider %s did not answer in time", l.name)
 	}
