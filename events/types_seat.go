@@ -85,7 +85,10 @@ type GateRetired struct {
 	Operation OperationID `json:"operation"`
 }
 
-// HeadEpochAdvanced is a takeover: epoch N+1, the current credential cleared.
+// HeadEpochAdvanced is a takeover of the identity by another process: epoch
+// N+1, the current credential cleared (rules.md 2.2). Nothing appends it yet: a
+// seat keeps its process when another instance takes it over (SlotTakenOver),
+// and no provider has a successor animate an identity.
 type HeadEpochAdvanced struct {
 	UID       UID         `json:"uid"`
 	Operation OperationID `json:"operation"`
