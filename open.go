@@ -136,7 +136,7 @@ func openDrivers(d *DataDir, o Options, c *steady.Clock) (bundles []providers.Bu
 		return nil, closers, err
 	}
 	if machines := d.File(machinesDir); runtime.GOOS == "linux" && (qemu.Available() == nil || d.has(machinesDir)) {
-		p, err := qemu.New(qemu.Config{Dir: machines, Self: o.Self, Clock: c.Now})
+		p, err := qemu.New(qemu.Config{Dir: machines, Self: o.Self, Clock: c.Now, Door: process.DoorDir(d.File(seatsDir))})
 		if err != nil {
 			return nil, closers, err
 		}

@@ -12,6 +12,8 @@ import (
 	"berth/commands"
 	"berth/events"
 	"berth/events/fault"
+	"berth/internal/socket"
+	"berth/providers"
 )
 
 // Holder is who a seat is, as it finds it in its own environment.
@@ -58,7 +60,7 @@ func (h Holder) send(ctx context.Context, row *commands.Contract, body []byte) (
 		return fault.New(fault.Unavailable, "no manager answers at the door of this seat: %s", events.Scrub(err.Error())).
 			WithOutcome(fault.NotExecuted).WithHint("it may be starting again: ask once more")
 	}
-	path, done, err := through(h.Dir)
+	path, done, err := socket.Through(h.Dir, providers.DoorSocket)
 	if err != nil {
 		return none, shut(err)
 	}

@@ -9,18 +9,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
-	"os"
 	"time"
 
 	"berth/commands"
 	"berth/events"
 	"berth/events/fault"
-)
-
-// Where the door is, from inside a seat.
-const (
-	EnvDir     = "BERTH_DOOR"   // directory that holds the socket
-	socketName = "manager.sock" // in that directory
 )
 
 // Limits of one door.
@@ -60,16 +53,6 @@ func (g greeting) address(a asking) commands.Address {
 // signed is what the seat signs: this challenge, this address, this request.
 func (g greeting) signed(a asking) []byte {
 	return fmt.Appendf(nil, "%s\n%s\n%s\n%s", version, g.Challenge, g.address(a).Subject(g.Space), a.Request)
-}
-
-// through is a path to the socket of a directory, however long that is: the
-// kernel takes 107 bytes, and a descriptor's path is short.
-func through(dir string) (path string, done func(), err error) {
-	f, err := os.Open(dir)
-	if err != nil {
-		return "", nil, err
-	}
-	return fmt.Sprintf("/proc/self/fd/%d/%s", f.Fd(), socketName), func() { _ = f.Close() }, nil
 }
 
 func writeLine(c net.Conn, v any) error {

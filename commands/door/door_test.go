@@ -20,6 +20,8 @@ import (
 	"berth/commands"
 	"berth/events"
 	"berth/events/fault"
+	"berth/internal/socket"
+	"berth/providers"
 )
 
 const uid = events.UID("aaaaaaaaaaaaaaaaaaaaaaaaaa")
@@ -67,7 +69,7 @@ func newRig(t *testing.T) *rig {
 }
 
 func dial(dir string) (net.Conn, error) {
-	path, done, err := through(dir)
+	path, done, err := socket.Through(dir, providers.DoorSocket)
 	if err != nil {
 		return nil, err
 	}

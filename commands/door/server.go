@@ -19,6 +19,8 @@ import (
 	"berth/commands"
 	"berth/events"
 	"berth/events/fault"
+	"berth/internal/socket"
+	"berth/providers"
 )
 
 // Handler answers one request; plane.Plane is one.
@@ -42,12 +44,12 @@ type Options struct {
 // Serve answers seats until ctx ends, which removes the socket. That of an
 // earlier run is replaced: the caller holds the lock of the directory.
 func Serve(ctx context.Context, o Options) error {
-	path, done, err := through(o.Dir)
+	path, done, err := socket.Through(o.Dir, providers.DoorSocket)
 	if err != nil {
 		return err
 	}
 	defer done()
-	if err := os.Remove(filepath.Join(o.Dir, socketName)); err != nil && !errors.Is(err, os.ErrNotExist) {
+	if err := os.Remove(filepath.Join(o.Dir, providers.DoorSocket)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
@@ -58,12 +60,12 @@ func Serve(ctx context.Context, o Options) error {
 	defer func() {
 		// What is left of a manager that was killed is removed by the next; a
 		// copy of a directory at rest has no socket in it.
-		if err := os.Remove(filepath.Join(o.Dir, socketName)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		if err := os.Remove(filepath.Join(o.Dir, providers.DoorSocket)); err != nil && !errors.Is(err, os.ErrNotExist) {
 			o.Logger.Warn("the socket of the door was not removed", "error", events.Scrub(err.Error()))
 		}
 	}()
 	// Seats are other users; who asks is proved by signature.
-	if err := os.Chmod(filepath.Join(o.Dir, socketName), 0o666); err != nil {
+	if err := os.Chmod(filepath.Join(o.Dir, providers.DoorSocket), 0o666); err != nil {
 		return errors.Join(err, l.Close())
 	}
 	stop := context.AfterFunc(ctx, func() { _ = l.Close() })

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"berth/events"
+	"berth/providers"
 )
 
 // A seat without a network sees the socket of its manager, also one that was
@@ -21,7 +22,7 @@ func TestASeatSeesTheDoor(t *testing.T) {
 		t.Fatal(err)
 	}
 	none := "none"
-	p := r.plan(`until test -S "$` + EnvDoor + `/manager.sock"; do sleep 0.05; done; touch "$` + EnvDoor + `/x" || echo "seen and kept"; exec sleep 1000`)
+	p := r.plan(`until test -S "$` + providers.EnvDoor + `/manager.sock"; do sleep 0.05; done; touch "$` + providers.EnvDoor + `/x" || echo "seen and kept"; exec sleep 1000`)
 	p.Network = &none
 	id := r.provisioned(p)
 	r.must(r.op(id, events.VerbStart))

@@ -97,9 +97,9 @@ func (d *Driver) startOf(ctx context.Context, c *seat.Call) (any, error) {
 		return nil, err
 	}
 	if st, err := os.Stat(DoorDir(d.Dir)); err == nil && st.IsDir() {
-		s.Seat.Door, s.Seat.Env[EnvDoor] = filepath.Join("..", doorName), stage.DoorDir
+		s.Seat.Door, s.Seat.Env[providers.EnvDoor] = filepath.Join("..", doorName), stage.DoorDir
 		if !ch.isolated {
-			s.Seat.Env[EnvDoor] = DoorDir(d.Dir)
+			s.Seat.Env[providers.EnvDoor] = DoorDir(d.Dir)
 		}
 	}
 	if _, ok := c.Op.Material[handoff.Purpose]; ok {

@@ -52,6 +52,9 @@ type Config struct {
 	Clock func() time.Time
 	// Root is where /boot and /lib/modules are looked for; empty: the host's.
 	Root string
+	// Door is the directory of the socket of this host's manager, which the
+	// seats that start while it is there can ask; empty: none.
+	Door string
 	// QEMU is the program; empty: qemu-system-x86_64 from PATH.
 	QEMU string
 }
@@ -60,7 +63,7 @@ type Config struct {
 // in their directories, in the supervisors and in the machines.
 type Driver struct {
 	*seat.Base
-	root, program string // Config's Root and QEMU
+	root, program, door string // Config's Root, QEMU and Door
 
 	candidate func() error          // why KVM need not be tried
 	available func() (int64, error) // memory of the host in MiB
@@ -82,7 +85,7 @@ var (
 // New makes a driver over a machines directory. It starts nothing; what runs
 // is taken up by Adopt. Whether machines can run is a matter of Preflight.
 func New(cfg Config) (*Driver, error) {
-	d := &Driver{root: cmp.Or(cfg.Root, "/"), program: cfg.QEMU, candidate: candidate, available: available}
+	d := &Driver{root: cmp.Or(cfg.Root, "/"), program: cfg.QEMU, door: cfg.Door, candidate: candidate, available: available}
 	d.ctx, d.stop = context.WithCancel(context.Background())
 	base, err := seat.New(seat.Config{Dir: cfg.Dir, Self: cfg.Self, SelfEnv: cfg.SelfEnv, Clock: cfg.Clock}, seat.Kind{
 		Name: Name, Holder: "supervisor", Role: machine.Role,

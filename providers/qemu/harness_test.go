@@ -28,6 +28,10 @@ func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == listenRole {
 		listen()
 	}
+	if len(os.Args) == 2 && os.Args[1] == doorRole {
+		atDoor()
+		return
+	}
 	var err error
 	if boots, err = os.MkdirTemp("", "berth-boots-"); err != nil {
 		panic(err)

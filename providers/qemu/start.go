@@ -93,6 +93,9 @@ func (d *Driver) startOf(ctx context.Context, c *seat.Call) (any, error) {
 	if _, err := os.Stat(c.Dir.File(seatdir.DirMaterial)); err == nil {
 		s.Launch.Env["BERTH_MATERIAL"] = guest.MaterialDir
 	}
+	if st, err := os.Stat(d.door); d.door != "" && err == nil && st.IsDir() && s.Launch.Env["BERTH_MATERIAL"] != "" {
+		s.Door, s.Launch.Door, s.Launch.Env[providers.EnvDoor] = d.door, true, guest.DoorDir
+	}
 	if p.Resume != nil {
 		s.Launch.Env[providers.EnvTranscript] = filepath.Join(guest.MaterialDir, providers.MaterialTranscript)
 	}

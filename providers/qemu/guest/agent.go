@@ -26,6 +26,8 @@ type agent struct {
 	held bool
 	puts map[uint64]*put
 
+	door *door // nil: there is none
+
 	mu   sync.Mutex
 	seat *seat
 }

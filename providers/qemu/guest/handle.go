@@ -29,6 +29,10 @@ func (a *agent) handle(f wire.Frame) {
 		a.out.Release()
 	}
 	switch f.Do {
+	case wire.Door:
+		if a.door != nil {
+			a.door.deliver(f)
+		}
 	case wire.DoHello:
 		a.answer(f.N, a.hello(f))
 	case wire.DoPut:

@@ -8,6 +8,7 @@ const (
 	NetworkFile = "order.network"  // the same, of the network card
 	Home        = "/home/seat"
 	MaterialDir = "/run/berth/material"
+	DoorDir     = "/run/berth/door" // of the socket of the seat's manager
 	PortName    = "berth"
 )
 

@@ -61,6 +61,12 @@ func (a *agent) launch(l *wire.Launch) error {
 	if a.seat != nil {
 		return errors.New("the command runs already")
 	}
+	if l.Door {
+		var err error
+		if a.door, err = openDoor(DoorDir, a.out); err != nil {
+			return fmt.Errorf("opening the door: %w", err)
+		}
+	}
 	for k, v := range l.Env { // also where LookPath looks
 		if err := os.Setenv(k, v); err != nil {
 			return err

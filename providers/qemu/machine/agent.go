@@ -20,10 +20,11 @@ type peer struct {
 	conn   net.Conn
 	w      *wire.Writer
 	output func([]byte)
-	sign   func()        // the seat has given its sign
-	ready  chan struct{} // closed when the agent has said so
-	exited chan int      // the command's exit code, once
-	broken chan struct{} // closed when nothing comes any more
+	sign   func()           // the seat has given its sign
+	door   func(wire.Frame) // a frame of a stream of the door
+	ready  chan struct{}    // closed when the agent has said so
+	exited chan int         // the command's exit code, once
+	broken chan struct{}    // closed when nothing comes any more
 
 	mu    sync.Mutex
 	n     uint64
@@ -39,9 +40,10 @@ type pending struct {
 
 // newPeer takes over conn. Numbers begin at first, so that answers to
 // requests of another supervisor, before a restore, are told apart.
-func newPeer(conn net.Conn, first uint64, output func([]byte), sign func()) *peer {
+func newPeer(conn net.Conn, first uint64, output func([]byte), sign func(), door func(*peer) func(wire.Frame)) *peer {
 	p := &peer{conn: conn, w: wire.NewWriter(conn), output: output, sign: sign, n: first, ready: make(chan struct{}),
 		exited: make(chan int, 1), broken: make(chan struct{}), calls: map[uint64]*pending{}}
+	p.door = door(p)
 	go p.read()
 	return p
 }
@@ -60,6 +62,8 @@ func (p *peer) read() {
 			p.answer(f)
 		case f.Do == wire.SayOutput:
 			p.output(f.Data)
+		case f.Do == wire.Door:
+			p.door(f)
 		case f.Do == wire.SaySign:
 			p.sign()
 		case f.Do == wire.SayReady && f.Version != wire.Version:

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"testing"
 
-	"berth/providers/process/custodian"
 	"berth/providers/process/seatdir"
 	"berth/providers/qemu/wire"
 )
@@ -23,7 +22,7 @@ func scripted(t *testing.T, play func(c net.Conn)) *peer {
 	ours, theirs := net.Pipe()
 	t.Cleanup(func() { ours.Close(); theirs.Close() })
 	go play(theirs)
-	return newPeer(ours, 100, func([]byte) {}, func() {})
+	return newPeer(ours, 100, func([]byte) {}, func() {}, func(*peer) func(wire.Frame) { return func(wire.Frame) {} })
 }
 
 // An answer from before a restore has another number and changes nothing.
@@ -131,7 +130,7 @@ func TestAnswerThatNobodyWaitsForIsDropped(t *testing.T) {
 // R54: material up to the limit goes along with the launch; beyond it, and what
 // is no file, is archived.
 func TestSmallMaterialGoesWithTheLaunch(t *testing.T) {
-	s := &supervisor{Post: custodian.NewPost(t.TempDir())}
+	s := newSupervisor(t.TempDir())
 	if files, err := s.smallMaterial(); files != nil || err != nil {
 		t.Fatalf("without material: %v %v", files, err)
 	}

@@ -206,7 +206,7 @@ func (s *supervisor) connect(ctx context.Context) error {
 	if c, err = dial(ctx, s.start.name(FileAgent)); err != nil {
 		return err
 	}
-	s.peer = newPeer(c, uint64(time.Now().UnixNano()), s.said.output, s.said.sign)
+	s.peer = newPeer(c, uint64(time.Now().UnixNano()), s.said.output, s.said.sign, s.doors)
 	return s.Drop(s.start.name(FileMonitor), s.start.name(FileAgent)) // nobody else ever connects
 }
 
@@ -236,6 +236,9 @@ func (s *supervisor) goes(ctx context.Context) error {
 		return err
 	}
 	if err := s.hello(ctx); err != nil { // also what the agent waits for before it says anything
+		return err
+	}
+	if err := s.peer.send(ctx, wire.Frame{Do: wire.Door}, nil); err != nil { // whom its programs spoke with is not there
 		return err
 	}
 	return s.putMaterial(ctx)

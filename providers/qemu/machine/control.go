@@ -20,6 +20,15 @@ func (s *supervisor) acting(f func() error) error {
 	return s.actingThen(func() (func(), error) { return nil, f() })
 }
 
+// errEnding refuses what comes too late.
+var errEnding = fault.New(fault.FailedPrecondition, "the machine has ended or is ending")
+
+func (s *supervisor) ending() bool {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	return s.Ending
+}
+
 // actingThen is acting for an action with an end that nobody waits for but the
 // next one.
 func (s *supervisor) actingThen(f func() (rest func(), err error)) error {
@@ -33,7 +42,7 @@ func (s *supervisor) actingThen(f func() (rest func(), err error)) error {
 	}
 	if ending {
 		s.act.Unlock()
-		return fault.New(fault.FailedPrecondition, "the machine has ended or is ending")
+		return errEnding
 	}
 	rest, err := f()
 	if rest == nil {
@@ -147,6 +156,7 @@ func (s *supervisor) setFrozen(v bool) {
 	s.Mu.Lock()
 	s.Frozen = v
 	s.Mu.Unlock()
+	s.thawed.Broadcast()
 }
 
 // stop asks the seat to end (SIGTERM to all of it), waits for the grace, ends

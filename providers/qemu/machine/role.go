@@ -39,7 +39,8 @@ type supervisor struct {
 	given bool              // the guest has something of this seat
 	small map[string][]byte // material that goes with the launch
 
-	act sync.Mutex // held by whoever pauses, resumes, saves
+	act    sync.Mutex // held by whoever pauses, resumes, saves
+	thawed *sync.Cond // of act: the machine goes on, or ends
 	// standing says that another machine is about to take the place, and
 	// wasFrozen whether this one was paused before; they need Mu.
 	standing, wasFrozen bool
@@ -53,7 +54,9 @@ func Main(path string) int {
 
 func newSupervisor(path string) *supervisor {
 	p := custodian.NewPost(path)
-	return &supervisor{Post: p, said: newHush(p)}
+	s := &supervisor{Post: p, said: newHush(p)}
+	s.thawed = sync.NewCond(&s.act)
+	return s
 }
 
 // Order implements custodian.Seat.
@@ -148,6 +151,7 @@ func (s *supervisor) Keep() (code *int) {
 	s.Mu.Lock()
 	s.Ending = true
 	s.Mu.Unlock()
+	s.thawed.Broadcast()
 	s.Clear() // nothing in it is kept: no disk, no more output
 	return code
 }

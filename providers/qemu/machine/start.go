@@ -48,6 +48,9 @@ type Start struct {
 	// Memory says that the machine's memory may be asked for as a checkpoint: it
 	// is then paused between two messages of its agent only.
 	Memory bool `json:"memory,omitempty"`
+	// Door is the directory of the manager's socket, which the guest's programs
+	// find at a door of theirs; empty: they have none.
+	Door string `json:"door,omitempty"`
 	// Golden is where golden states are kept; empty: this start uses none.
 	Golden string `json:"golden,omitempty"`
 }

@@ -40,6 +40,19 @@ const (
 	SayExit   = "exit"   // Code: the seat's command has ended and so has all it started
 )
 
+// Door is said by both sides with number 0: Data of the stream with that number
+// between a program in the guest and the manager's door. The first one of a
+// number begins it, one without More ends it, and the end of stream 0 is the end of all.
+const Door = "door"
+
+// Limits of the door: streams of one guest at a time, the bytes of one frame,
+// and how many frames wait for a peer that does not read before its stream ends.
+const (
+	MaxDoors      = 16
+	DoorChunk     = 32 << 10
+	MaxDoorChunks = 64
+)
+
 // Version of this protocol; both sides are of one build, so it only has to
 // tell that something else is on the port.
 const Version = 1
@@ -63,6 +76,7 @@ type Frame struct {
 	Signal  int               `json:"signal,omitempty"`
 	Code    int               `json:"code,omitempty"`
 	Version int               `json:"version,omitempty"`
+	Stream  uint64            `json:"stream,omitempty"`
 }
 
 // Launch is the seat's command and what it finds.
@@ -74,6 +88,8 @@ type Launch struct {
 	Cols    uint16            `json:"cols"`
 	// Ready is the sign to look for inside; a pattern is looked for outside.
 	Ready *events.ReadySign `json:"ready,omitempty"`
+	// Door says that the seat's programs find their manager at a door.
+	Door bool `json:"door,omitempty"`
 }
 
 // Writer sends frames, one at a time; it is safe for concurrent use.
