@@ -42,7 +42,11 @@ func (s Seat) able(e events.OperationPlanned, now time.Time) error {
 		return fault.New(fault.Unimplemented, "%s can't be %s: provider %s does not have that capability for it", s.Alias, what, env.Plan.Provider)
 	}
 	wrong := func(want string) error {
-		return fault.New(fault.FailedPrecondition, "%s is %s: %s needs it to be %s", s.Alias, s.Status(), e.Verb, want)
+		f := fault.New(fault.FailedPrecondition, "%s is %s: %s needs it to be %s", s.Alias, s.Status(), e.Verb, want)
+		if s.Status() == StatusPaused && want == "running" && e.Verb != events.VerbPause {
+			return f.WithHint("`berth resume %s` lets it go on", s.Alias)
+		}
+		return f.WithHint("`berth inspect %s --explain` says what may be done", s.Alias)
 	}
 	running := env.Record == environment.Running
 	switch e.Verb {

@@ -162,8 +162,8 @@ func (in WaitInput) Check() error {
 		}
 		return GoalRef{in.Goal}.Check()
 	}
-	if (len(in.Until) == 0) == (in.Operation == "") {
-		return bad("until", "give either until or operation")
+	if len(in.Until) == 0 && in.Operation == "" {
+		return bad("until", "give until, operation or both")
 	}
 	if in.Operation != "" {
 		if _, err := events.ParseOperationID(in.Operation); err != nil {

@@ -23,7 +23,7 @@ func (in ExtendInput) Check() error {
 	}
 	switch {
 	case (in.By == "") == (in.Until == ""):
-		return bad("by", "give either by or until")
+		return bad("by", "give either by or until").WithHint("--by 30m makes a life longer by that, --until 2h so that it ends in two hours")
 	case in.By != "":
 		_, err := in.Growth()
 		return err

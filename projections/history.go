@@ -84,6 +84,8 @@ func (l *Line) explain(e events.Event) {
 	switch e := e.(type) {
 	case events.SlotClaimed:
 		l.Cause = e.Goal
+	case events.TurnRelayed:
+		l.Cause = e.Goal
 	case events.EnvironmentRefused:
 		l.Fault = e.Fault
 	case events.OperationPlanned:

@@ -113,12 +113,13 @@ func ended(ctx context.Context, err error) error {
 
 // Download writes the file of an export goal that succeeded to path: to a
 // temporary file beside it, verified by length and digest, synced, then
-// renamed. A cut is resumed where it was. Whatever fails, nothing is left at
+// renamed. Only its owner may read it: what a checkpoint holds, a seat's secrets
+// among it, is in it. A cut is resumed where it was. Whatever fails, nothing is left at
 // path that was not there before (R37).
 func (c *Client) Download(ctx context.Context, goal events.GoalID, path string, progress func(done, total int64)) (events.File, error) {
 	var file events.File
 	var refused error
-	err := durable.Replace(path, 0o644, func(w io.Writer) error {
+	err := durable.Replace(path, 0o600, func(w io.Writer) error {
 		file, refused = c.copyTo(ctx, goal, w, progress)
 		return refused
 	})

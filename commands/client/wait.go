@@ -36,10 +36,15 @@ func (c *Client) WaitStatus(ctx context.Context, name events.Alias, uid events.U
 	return c.wait(ctx, string(name), in, since)
 }
 
-// WaitOperation waits until an operation of a name ended. Operation is null in
-// the result if its life ended or the journal dropped it.
-func (c *Client) WaitOperation(ctx context.Context, name events.Alias, uid events.UID, op events.OperationID, since uint64) (commands.WaitResult, error) {
-	return c.wait(ctx, "operation "+string(op), commands.WaitInput{Name: string(name), UID: string(uid), Operation: string(op)}, since)
+// WaitOperation waits until an operation of a name ended, or the name has one
+// of the statuses. Operation is null in the result if its life ended or the
+// journal dropped it.
+func (c *Client) WaitOperation(ctx context.Context, name events.Alias, uid events.UID, op events.OperationID, since uint64, until ...aggregates.Status) (commands.WaitResult, error) {
+	in := commands.WaitInput{Name: string(name), UID: string(uid), Operation: string(op)}
+	for _, s := range until {
+		in.Until = append(in.Until, string(s))
+	}
+	return c.wait(ctx, "operation "+string(op), in, since)
 }
 
 func (c *Client) wait(ctx context.Context, what string, in commands.WaitInput, since uint64) (commands.WaitResult, error) {

@@ -168,7 +168,7 @@ func (p *Plane) goalResult(ctx context.Context, caller events.Caller, id events.
 }
 
 func noGoal(id events.GoalID) error {
-	return fault.New(fault.NotFound, "there is no goal %s of this caller", id).WithHint("`berth goal ls` lists what there is")
+	return fault.New(fault.NotFound, "there is no goal %s of this caller", id).WithHint("`berth goal ls --all` lists what there is")
 }
 
 func goalView(id events.GoalID, g goal.State, seq uint64) commands.GoalResult {

@@ -43,7 +43,10 @@ func (p *Plane) terminalOf(ctx context.Context, c *call, in commands.Named) (agg
 		return seat, nil, fault.New(fault.Unimplemented, "provider %s has no terminal: %s", provider, entry.Supports(providers.SurfaceTerminal).Reason).
 			WithOutcome(fault.NotExecuted).WithDetail(detailNoTerminal, "provider", provider).WithHint("`berth logs %s` shows what it printed", in.Name)
 	}
-	if s := seat.Status(); s != aggregates.StatusRunning && !(s == aggregates.StatusUncertain && seat.Environment.Ref != "") {
+	if s := seat.Status(); s == aggregates.StatusPaused {
+		return seat, nil, fault.New(fault.FailedPrecondition, "%s is %s: its seat is not running", in.Name, s).
+			WithOutcome(fault.NotExecuted).WithDetail(detailNotRunning, "status", string(s)).WithHint("`berth resume %s` lets it go on", in.Name)
+	} else if s != aggregates.StatusRunning && !(s == aggregates.StatusUncertain && seat.Environment.Ref != "") {
 		return seat, nil, fault.New(fault.FailedPrecondition, "%s is %s: its seat is not running", in.Name, s).
 			WithOutcome(fault.NotExecuted).WithDetail(detailNotRunning, "status", string(s)).WithHint("`berth inspect %s` shows how it is", in.Name)
 	}

@@ -100,7 +100,7 @@ func lookName(v *projections.Views, owner events.Owner, in commands.WaitInput, o
 		out.Deadline = rfc3339(*d)
 	}
 	out.Operation = &projections.OperationView{ID: events.OperationID(in.Operation), Verb: op.Verb, State: op.Phase, At: op.At.UnixMilli(), Stuck: op.Stuck, Fault: halfway(seat, events.OperationID(in.Operation), op)}
-	return op.Phase != environment.Planned && !op.Open()
+	return op.Phase != environment.Planned && !op.Open() || slices.Contains(in.Until, string(out.Status))
 }
 
 // halfway is the fault of what was waited for. Of an extension whose first

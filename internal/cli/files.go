@@ -35,13 +35,21 @@ func (a *app) checkpointCommand() *cobra.Command {
 			return runGoal(c, a, &f, commands.Checkpoint, x, func(_ context.Context, _ *link, r commands.OperationResult, g *commands.GoalResult) error {
 				return a.sayCheckpoint(r, g, func(w io.Writer, cp events.Checkpoint) {
 					fmt.Fprintf(w, "%s is captured: checkpoint %s, %s, %s\n", r.Name, cp.ID, cp.Kind, humanSize(cp.ByteLength))
-					fmt.Fprintf(w, "next: berth export %s --to %s.tar\n", r.Name, r.Name)
+					fmt.Fprintf(w, "next: berth export %s --to %s\n", r.Name, fileFor(r.Name, cp.Kind))
 				})
 			})
 		},
 	}
 	f.flags(c)
 	return c
+}
+
+// fileFor is a name for the file of a checkpoint: only a cold one is a tar.
+func fileFor(name events.Alias, kind string) string {
+	if kind == "memory" {
+		return string(name) + ".memory"
+	}
+	return string(name) + ".tar"
 }
 
 // sayCheckpoint tells of the checkpoint that a goal made or used, or of its
@@ -95,6 +103,12 @@ func runGoal[In commands.Input](c *cobra.Command, a *app, f *goalFlags, cmd comm
 			return done(ctx, l, r, nil)
 		}
 		a.say("accepted as goal %s; waiting for its end ...", r.GoalID)
+		if r.Operation != "" && !r.State.Terminal() {
+			w := commands.WriteResult{Name: r.Name, UID: r.UID, Operation: r.Operation, Sequence: r.Sequence}
+			if _, err := a.awaitOperation(ctx, l, string(r.Verb), c.Flags().Changed("wait"), w); err != nil {
+				return err
+			}
+		}
 		got, err := ended(ctx, l, r.GoalID)
 		if err != nil {
 			return err

@@ -66,7 +66,7 @@ func runVerb[In commands.Input](c *cobra.Command, a *app, v verb[In], f *seatFla
 		waited, _ := f.wait.wanted(c, true)
 		if waited {
 			a.say("accepted; waiting for %s of %s to end ...", v.use, r.Name)
-			if err := awaitWrite(ctx, l, v.use, v.until, c.Flags().Changed("wait"), &r); err != nil {
+			if err := a.awaitWrite(ctx, l, v.use, v.until, c.Flags().Changed("wait"), &r); err != nil {
 				return err
 			}
 		}
@@ -86,7 +86,7 @@ func runVerb[In commands.Input](c *cobra.Command, a *app, v verb[In], f *seatFla
 // awaitWrite waits for the end of what was accepted, and puts into r how the
 // name stands then. An operation that was refused is an error, and so is one
 // whose answer was lost: it is held, and the wait would have no end.
-func awaitWrite(ctx context.Context, l *link, what string, until []aggregates.Status, explicit bool, r *commands.WriteResult) error {
+func (a *app) awaitWrite(ctx context.Context, l *link, what string, until []aggregates.Status, explicit bool, r *commands.WriteResult) error {
 	var got commands.WaitResult
 	var err error
 	switch {
@@ -95,7 +95,7 @@ func awaitWrite(ctx context.Context, l *link, what string, until []aggregates.St
 	case r.Operation == "":
 		return nil
 	default:
-		got, err = l.WaitOperation(ctx, r.Name, r.UID, r.Operation, r.Sequence)
+		got, err = a.awaitOperation(ctx, l, what, explicit, *r)
 	}
 	if err != nil {
 		return err
@@ -114,10 +114,37 @@ func awaitWrite(ctx context.Context, l *link, what string, until []aggregates.St
 		return op.Fault
 	case op.State == environment.Excluded:
 		return fault.New(fault.FailedPrecondition, "%s of %s was not done: it is proved that it never will be", what, r.Name).WithHint("you may ask again")
-	case op.State == environment.Uncertain:
-		return uncertain(what, r)
 	}
 	return stopped(what, until, r)
+}
+
+// awaitOperation waits for the end of one operation. While one of its name is
+// uncertain the wait may have no end: without an explicit --wait it lasts a
+// glance more and ends as uncertain; with it a person is told what it waits for.
+func (a *app) awaitOperation(ctx context.Context, l *link, what string, explicit bool, r commands.WriteResult) (commands.WaitResult, error) {
+	got, err := l.WaitOperation(ctx, r.Name, r.UID, r.Operation, r.Sequence, aggregates.StatusUncertain)
+	if err != nil || got.Status != aggregates.StatusUncertain || got.Operation == nil {
+		return got, err
+	}
+	held := queued(what, r)
+	switch got.Operation.State {
+	case environment.Uncertain, environment.Dispatched:
+		held = uncertain(what, &r)
+	case environment.Planned:
+	default:
+		return got, nil
+	}
+	if explicit {
+		a.say("%s", oneLine(fault.From(held).Message))
+		return l.WaitOperation(ctx, r.Name, r.UID, r.Operation, r.Sequence)
+	}
+	short, cancel := context.WithTimeout(ctx, glance)
+	defer cancel()
+	settled, err := l.WaitOperation(short, r.Name, r.UID, r.Operation, r.Sequence)
+	if err != nil && short.Err() == context.DeadlineExceeded {
+		return got, held // also where --timeout is shorter than a glance
+	}
+	return settled, err
 }
 
 // awaitStatus waits for one of the statuses. While an operation is uncertain
@@ -134,11 +161,17 @@ func awaitStatus(ctx context.Context, l *link, until []aggregates.Status, explic
 	defer cancel()
 	settled, err := l.WaitStatus(short, r.Name, r.UID, r.Sequence, until...)
 	if err != nil && short.Err() != nil && ctx.Err() == nil {
-		return got, &uncertainError{fault.New(fault.Unavailable, "an operation of %s is uncertain: its end is accepted, and queued until it is proved what became of that", r.Name).
-			WithOutcome(fault.Unknown).WithDetail("berth.operation-uncertain", "name", string(r.Name)).
-			WithHint("`berth inspect %s` shows what is known; --wait waits on", r.Name)}
+		return got, queued("its end", *r)
 	}
 	return settled, err
+}
+
+// queued is the error of a wait for what has to wait itself, behind an
+// operation that is uncertain.
+func queued(what string, r commands.WriteResult) error {
+	return &uncertainError{fault.New(fault.Unavailable, "an operation of %s is uncertain: %s is accepted, and queued until it is proved what became of that", r.Name, what).
+		WithOutcome(fault.Unknown).WithDetail("berth.operation-uncertain", "name", string(r.Name)).
+		WithHint("`berth inspect %s --explain` shows what is known; --wait waits on", r.Name)}
 }
 
 // stopped is the error of a wait that ended somewhere else than was asked for.
@@ -159,7 +192,7 @@ func stopped(what string, until []aggregates.Status, r *commands.WriteResult) er
 func uncertain(what string, r *commands.WriteResult) error {
 	return &uncertainError{fault.New(fault.Unavailable, "the answer to %s of %s was lost: it is uncertain and held until it is proved what became of it", what, r.Name).
 		WithOutcome(fault.Unknown).WithDetail("berth.operation-uncertain", "name", string(r.Name), "operation", string(r.Operation)).
-		WithHint("do not do it again under another name; `berth inspect %s` shows what is known", r.Name)}
+		WithHint("do not do it again under another name; `berth inspect %s --explain` shows what is known", r.Name)}
 }
 
 func (a *app) plainVerb(c commands.Command[commands.SeatInput, commands.WriteResult], said, next string, until ...aggregates.Status) *cobra.Command {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -159,6 +161,12 @@ func sayInspection(w io.Writer, r commands.InspectResult, now time.Time) {
 		kv = append(kv, "stopped", humanTime(fromMillis(e.StoppedAt), now))
 	}
 	kv = append(kv, "resources", r.Plan.Resources.CPUs.String()+" CPUs, "+strconv.FormatInt(r.Plan.Resources.MemoryMiB, 10)+" MiB", "ends", humanTime(fromMillis(r.Deadline), now))
+	if len(r.Plan.Command) > 0 {
+		kv = append(kv, "command", quoteAll(r.Plan.Command))
+	}
+	for _, k := range slices.Sorted(maps.Keys(r.Plan.Options)) {
+		kv = append(kv, "option", k+"="+r.Plan.Options[k])
+	}
 	if r.ExitCode != nil {
 		kv = append(kv, "exit code", strconv.Itoa(*r.ExitCode))
 	}

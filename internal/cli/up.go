@@ -152,8 +152,16 @@ func (a *app) welcome(w io.Writer, o berth.Options, e berth.Endpoint, profile st
 	fmt.Fprintf(w, "\nAn interrupt (Ctrl-C) ends the manager and leaves the environments running.\n")
 }
 
+func quoteAll(words []string) string {
+	out := make([]string, len(words))
+	for i, w := range words {
+		out[i] = quote(w)
+	}
+	return strings.Join(out, " ")
+}
+
 func quote(s string) string {
-	if strings.ContainsAny(s, " \t'\"\\$`&|;<>()*?[]#~!") {
+	if s == "" || strings.ContainsAny(s, " \t'\"\\$`&|;<>()*?[]#~!") {
 		return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 	}
 	return s

@@ -123,7 +123,8 @@ func (m *Machine) refuseFile(e *env, c Call) *fault.Error {
 	case a.MaxBytes < 1:
 		return fault.New(fault.BadRequest, "export needs maxBytes of at least 1 (R33)")
 	case m.length(e.ID, cp.ID) > a.MaxBytes:
-		return fault.New(fault.ResourceExhausted, "the checkpoint has %d bytes, more than maxBytes %d (R37)", m.length(e.ID, cp.ID), a.MaxBytes)
+		return fault.New(fault.ResourceExhausted, "the checkpoint has %d bytes, more than maxBytes %d (R37)", m.length(e.ID, cp.ID), a.MaxBytes).
+			WithHint("--max-bytes %d takes it", m.length(e.ID, cp.ID))
 	case len(e.Files) >= MaxFiles:
 		return fault.New(fault.ResourceExhausted, "environment %s has %d exported files, the most there can be", e.ID, MaxFiles)
 	}

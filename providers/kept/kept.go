@@ -73,7 +73,8 @@ func CheckBound(of events.EnvironmentID, a events.Arguments) error {
 // CheckLength refuses an export of a checkpoint that is longer than is accepted.
 func CheckLength(a events.Arguments, cp events.Checkpoint) error {
 	if cp.ByteLength > a.MaxBytes {
-		return fault.New(fault.ResourceExhausted, "checkpoint %s has %d bytes, more than maxBytes %d (R37)", events.Scrub(cp.ID), cp.ByteLength, a.MaxBytes)
+		return fault.New(fault.ResourceExhausted, "checkpoint %s has %d bytes, more than maxBytes %d (R37)", events.Scrub(cp.ID), cp.ByteLength, a.MaxBytes).
+			WithHint("--max-bytes %d takes it", cp.ByteLength)
 	}
 	return nil
 }

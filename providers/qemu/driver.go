@@ -119,7 +119,8 @@ func (d *Driver) DescribeImage(_ context.Context, im events.Image) (events.Image
 		return events.ImageDescription{}, fault.New(fault.Unimplemented, "the qemu provider has template %s and takes no %s image", Template, events.Scrub(im.Kind))
 	}
 	if im.Reference != Template {
-		return events.ImageDescription{}, fault.New(fault.NotFound, "the qemu provider has no template %q; it has %s", events.Scrub(im.Reference), Template)
+		return events.ImageDescription{}, fault.New(fault.NotFound, "the qemu provider has no template %q; it has %s", events.Scrub(im.Reference), Template).
+			WithHint("--image template:%s, with whole --cpus and a --memory of at least %dMiB", Template, MinMemory)
 	}
 	host, err := image.Describe(context.Background(), events.Image{Kind: "template", Reference: image.HostTemplate})
 	if err != nil {
