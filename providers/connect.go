@@ -6,15 +6,8 @@ import (
 	"context"
 )
 
-// The pieces that a seat with a connector finds beside its material. They are
-// public text of the plan, not material: no name of material is like them.
-const (
-	FilePrompt  = "prompt"  // what the harness is asked first
-	FilePersona = "persona" // what it is told to be
-)
-
 // Connector is implemented by drivers whose seats can run a connector: they
-// put FilePrompt and FilePersona where the seat finds its material, and tell
+// put events.FilePrompt and events.FilePersona where the seat finds its material, and tell
 // in Facts.Ready of the sign that the plan asks for.
 type Connector interface {
 	// TakesConnector refuses, with unimplemented and before any effect, what

@@ -14,13 +14,9 @@ import (
 // transcript comes with a plan that resumes one, and only then.
 const (
 	MaterialCredential = events.PurposeAgentCredential // the seed of the agent's own nkey
-	MaterialLaunch     = "launch-request"              // the canonical events.LaunchRequest
+	MaterialLaunch     = events.FileLaunch             // the canonical events.LaunchRequest
 	MaterialTranscript = "resume-transcript"           // the transcript that the plan binds by digest
 )
-
-// EnvTranscript is the variable of a seat that names the file of the transcript
-// that it is to go on from.
-const EnvTranscript = "BERTH_RESUME_TRANSCRIPT"
 
 // MaxTranscript is the longest transcript, in bytes: one call to a provider
 // carries it.
@@ -28,7 +24,7 @@ const MaxTranscript = 4 << 20
 
 // TranscriptTaker is implemented by drivers that stage the material
 // MaterialTranscript of a start as a file that the seat reads, and name it in
-// EnvTranscript. Others can't begin a seat that resumes.
+// events.EnvTranscript. Others can't begin a seat that resumes.
 type TranscriptTaker interface {
 	// TakesTranscript is the longest transcript that is taken, in bytes.
 	TakesTranscript() int64

@@ -84,7 +84,7 @@ func run(command []string, turns Turns) error {
 	defer shown.close()
 	t := New(Seat{
 		In: os.Stdin, Out: shown, Interrupts: interrupts, Dir: cwd, Home: os.Getenv("HOME"),
-		Material: os.Getenv("BERTH_MATERIAL"), Ready: sayReady, Turns: turns, TurnCheck: TurnCheck,
+		Material: os.Getenv(events.EnvMaterial), Ready: sayReady, Turns: turns, TurnCheck: TurnCheck,
 	}, a.in, a.out)
 	if err = t.Open(context.Background()); err == nil {
 		err = t.Talk(context.Background())

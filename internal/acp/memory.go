@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"berth/events"
 	"berth/internal/durable"
 )
 
@@ -57,9 +58,9 @@ func (s Seat) texts() (prompt, persona string, err error) {
 	if s.Material == "" {
 		return "", "", nil
 	}
-	prompt, err = read(filepath.Join(s.Material, "prompt"))
+	prompt, err = read(filepath.Join(s.Material, events.FilePrompt))
 	if err == nil {
-		persona, err = read(filepath.Join(s.Material, "persona"))
+		persona, err = read(filepath.Join(s.Material, events.FilePersona))
 	}
 	return strings.TrimSpace(prompt), strings.TrimSpace(persona), err
 }

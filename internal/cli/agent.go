@@ -9,14 +9,13 @@ import (
 	"berth/events"
 	"berth/events/fault"
 	"berth/internal/acp"
-	"berth/providers"
 )
 
 // Agent runs the hidden role of an agent's client in a seat, with the turns that
 // the seat's manager gives it at its door. handled and code are as acp.Main says.
 func Agent(args []string) (handled bool, code int) {
 	a := &app{Program: Program{Env: os.Getenv}}
-	if a.Env(providers.EnvDoor) == "" {
+	if a.Env(events.EnvDoor) == "" {
 		return acp.Main(args, nil)
 	}
 	return acp.Main(args, doorTurns{a})
@@ -27,7 +26,7 @@ type doorTurns struct{ a *app }
 
 // Pending implements acp.Turns.
 func (d doorTurns) Pending(ctx context.Context) (goal, text string, err error) {
-	r, err := askAtDoor(ctx, d.a, d.a.Env(providers.EnvDoor), commands.TurnPending, commands.Empty{})
+	r, err := askAtDoor(ctx, d.a, d.a.Env(events.EnvDoor), commands.TurnPending, commands.Empty{})
 	if err != nil || len(r.Turns) == 0 {
 		return "", "", err
 	}
@@ -43,7 +42,7 @@ func (d doorTurns) Yield(ctx context.Context, goal string, done bool, note strin
 	if err := in.Check(); err != nil {
 		return fmt.Errorf("%w: %w", acp.ErrNote, err)
 	}
-	_, err := askAtDoor(ctx, d.a, d.a.Env(providers.EnvDoor), commands.TurnYield, in)
+	_, err := askAtDoor(ctx, d.a, d.a.Env(events.EnvDoor), commands.TurnYield, in)
 	switch fault.CodeOf(err) {
 	case fault.NotFound, fault.Expired, fault.PermissionDenied, fault.Conflict, fault.FailedPrecondition:
 		return fmt.Errorf("%w: %w", acp.ErrOver, err)

@@ -12,24 +12,16 @@ import (
 	"berth/internal/ids"
 )
 
-// What a seat finds in its environment.
-const (
-	envSeat     = "BERTH_SEAT"
-	envMaterial = "BERTH_MATERIAL"
-	// launchFile is the request that the seat was launched with, in its material.
-	launchFile = "launch-request"
-)
-
 // askAtDoor asks as the seat that this program runs in: its name, and the
 // lifecycle and the credential of its launch.
 func askAtDoor[In commands.Input, Out any](ctx context.Context, a *app, dir string, c commands.Command[In, Out], in In) (Out, error) {
 	var none Out
 	lost := func(err error) error {
 		return fault.New(fault.FailedPrecondition, "this seat does not find who it is: %s", events.Scrub(err.Error())).
-			WithOutcome(fault.NotExecuted).WithHint("a seat has it in the directory that %s names, with the user that it started as", envMaterial)
+			WithOutcome(fault.NotExecuted).WithHint("a seat has it in the directory that %s names, with the user that it started as", events.EnvMaterial)
 	}
-	material := a.Env(envMaterial)
-	raw, err := os.ReadFile(filepath.Join(material, launchFile))
+	material := a.Env(events.EnvMaterial)
+	raw, err := os.ReadFile(filepath.Join(material, events.FileLaunch))
 	if err != nil {
 		return none, lost(err)
 	}
@@ -42,6 +34,6 @@ func askAtDoor[In commands.Input, Out any](ctx context.Context, a *app, dir stri
 		return none, lost(err)
 	}
 	defer clear(seed)
-	who := door.Holder{Dir: dir, Actor: events.Actor(a.Env(envSeat)), UID: launch.UID, Seed: seed}
+	who := door.Holder{Dir: dir, Actor: events.Actor(a.Env(events.EnvSeat)), UID: launch.UID, Seed: seed}
 	return door.Ask(ctx, who, c, events.CommandID(ids.New().UUID()), in)
 }

@@ -15,7 +15,6 @@ import (
 	"berth/commands/client"
 	"berth/events"
 	"berth/events/fault"
-	"berth/providers"
 )
 
 // defaultTurn is how long a seat has for a turn if nobody says.
@@ -120,7 +119,7 @@ func askSelf[In commands.Input, Out any](ctx context.Context, a *app, f *selfFla
 	if err := in.Check(); err != nil {
 		return none, err
 	}
-	if dir := a.Env(providers.EnvDoor); f.as == "" && dir != "" {
+	if dir := a.Env(events.EnvDoor); f.as == "" && dir != "" {
 		return askAtDoor(ctx, a, dir, c, in)
 	}
 	if f.as == "" {

@@ -63,9 +63,15 @@ const (
 	TakesOne  Takes = "one"  // talks to it, and has no other
 )
 
+// Where a program in the seat finds them.
+const (
+	promptPath  = "$" + events.EnvMaterial + "/" + events.FilePrompt
+	personaPath = "$" + events.EnvMaterial + "/" + events.FilePersona
+)
+
 // shellScript runs the prompt, says that it is ready, and hands the terminal
 // over. A seat that shows no sign has no descriptor for it, which is no fault.
-const shellScript = `if [ -f "$BERTH_MATERIAL/prompt" ]; then . "$BERTH_MATERIAL/prompt"; fi
+const shellScript = `if [ -f "` + promptPath + `" ]; then . "` + promptPath + `"; fi
 { echo ready >&3; } 2>/dev/null
 exec 3>&-
 exec sh -i`
@@ -74,7 +80,7 @@ exec sh -i`
 var Table = []Row{
 	{
 		Name: Exec, Doc: "any program, as it is given", Takes: TakesAny, Window: 2 * time.Minute,
-		Prompt: "the program reads $BERTH_MATERIAL/prompt and $BERTH_MATERIAL/persona", Resume: "the program's own affair: its home is kept",
+		Prompt: "the program reads " + promptPath + " and " + personaPath, Resume: "the program's own affair: its home is kept",
 		wrap: func(command []string) []string { return command },
 	},
 	{

@@ -96,8 +96,8 @@ func createOf(c *adapter.Call) (createRequest, error) {
 	bytes := p.Resources.MemoryMiB << 20
 	return createRequest{
 		Image: p.Image.Reference, Hostname: string(c.Op.Alias), Entrypoint: p.Command, Tty: true,
-		Env: []string{"HOME=" + Home, "TERM=xterm-256color", "BERTH_MATERIAL=" + MaterialDir,
-			"BERTH_ENVIRONMENT=" + string(c.Op.Environment), "BERTH_SEAT=" + string(c.Op.Alias)},
+		Env: []string{"HOME=" + Home, "TERM=xterm-256color", events.EnvMaterial + "=" + MaterialDir,
+			events.EnvEnvironment + "=" + string(c.Op.Environment), events.EnvSeat + "=" + string(c.Op.Alias)},
 		Labels: labels(c),
 		HostConfig: hostConfig{
 			Memory: bytes, MemorySwap: bytes, NanoCPUs: nano, PidsLimit: MaxPIDs, NetworkMode: net,

@@ -75,8 +75,8 @@ func (b *backend) reserve(ctx context.Context, c *adapter.Call) (events.Facts, e
 	req := createRequest{Name: nameOf(c.Op.ID), Region: b.cfg.Region, SkipLaunch: true, SkipServiceRegistration: true, Config: config{
 		Image: p.Image.Reference, Guest: g, Restart: map[string]string{"policy": "no"},
 		Init: map[string]any{"exec": gate(p.Command)},
-		Env: map[string]string{"HOME": home, "TERM": "xterm-256color", "BERTH_MATERIAL": materialDir,
-			"BERTH_ENVIRONMENT": string(c.Op.Environment), "BERTH_SEAT": string(c.Op.Alias)},
+		Env: map[string]string{"HOME": home, "TERM": "xterm-256color", events.EnvMaterial: materialDir,
+			events.EnvEnvironment: string(c.Op.Environment), events.EnvSeat: string(c.Op.Alias)},
 		Metadata: map[string]string{metaEnvironment: string(c.Op.Environment), metaOperation: string(c.Op.ID), metaNonce: c.Record.Keep[keepNonce]},
 	}}
 	var m machine

@@ -133,7 +133,7 @@ func TestAKilledCustodianTakesItsSeatAlong(t *testing.T) {
 				if _, err := identity.Open(i.Seat); !errors.Is(err, identity.ErrGone) {
 					t.Fatalf("the seat: %v", err)
 				}
-				if left := identity.WithEnvironment("BERTH_ENVIRONMENT=" + string(id)); len(left) != 0 {
+				if left := identity.WithEnvironment(events.EnvEnvironment + "=" + string(id)); len(left) != 0 {
 					t.Fatalf("left behind: %+v", left)
 				}
 			}

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"berth/events"
-	"berth/providers"
 )
 
 // A seat without a network sees the socket of its manager, also one that was
@@ -22,7 +21,7 @@ func TestASeatSeesTheDoor(t *testing.T) {
 		t.Fatal(err)
 	}
 	none := "none"
-	p := r.plan(`until test -S "$` + providers.EnvDoor + `/manager.sock"; do sleep 0.05; done; touch "$` + providers.EnvDoor + `/x" || echo "seen and kept"; exec sleep 1000`)
+	p := r.plan(`until test -S "$` + events.EnvDoor + `/manager.sock"; do sleep 0.05; done; touch "$` + events.EnvDoor + `/x" || echo "seen and kept"; exec sleep 1000`)
 	p.Network = &none
 	id := r.provisioned(p)
 	r.must(r.op(id, events.VerbStart))

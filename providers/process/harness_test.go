@@ -81,7 +81,7 @@ func (r *rig) cleanup() {
 	}
 	l := cgroup.Detect()
 	for _, id := range r.ids {
-		if left := identity.WithEnvironment("BERTH_ENVIRONMENT=" + string(id)); len(left) > 0 {
+		if left := identity.WithEnvironment(events.EnvEnvironment + "=" + string(id)); len(left) > 0 {
 			r.Errorf("processes were left behind: %+v", left)
 		}
 		for _, p := range []string{l.CPU, l.Memory, l.PIDs, l.Freezer, l.Kill} {

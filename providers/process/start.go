@@ -74,7 +74,7 @@ func (d *Driver) startOf(ctx context.Context, c *seat.Call) (any, error) {
 		Hide: append([]string{d.Dir}, d.hide...), Ready: p.Sign(),
 		Env: map[string]string{
 			"PATH": defaultPath, "HOME": stage.Home, "TERM": "xterm-256color",
-			"BERTH_ENVIRONMENT": string(c.Op.Environment), "BERTH_SEAT": string(c.J.Alias),
+			events.EnvEnvironment: string(c.Op.Environment), events.EnvSeat: string(c.J.Alias),
 		},
 	}
 	if c.J.Path != "" {
@@ -88,18 +88,18 @@ func (d *Driver) startOf(ctx context.Context, c *seat.Call) (any, error) {
 		s.Seat.Env["HOME"], material = c.Dir.File(seatdir.DirHome), c.Dir.File(seatdir.DirMaterial)
 	}
 	if s.Seat.Material {
-		s.Seat.Env["BERTH_MATERIAL"] = material
+		s.Seat.Env[events.EnvMaterial] = material
 	}
 	if p.Resume != nil {
-		s.Seat.Env[providers.EnvTranscript] = filepath.Join(material, providers.MaterialTranscript)
+		s.Seat.Env[events.EnvTranscript] = filepath.Join(material, providers.MaterialTranscript)
 	}
 	if s.Seat.Socket, err = socketOf(c); err != nil {
 		return nil, err
 	}
 	if st, err := os.Stat(DoorDir(d.Dir)); err == nil && st.IsDir() {
-		s.Seat.Door, s.Seat.Env[providers.EnvDoor] = filepath.Join("..", doorName), stage.DoorDir
+		s.Seat.Door, s.Seat.Env[events.EnvDoor] = filepath.Join("..", doorName), stage.DoorDir
 		if !ch.isolated {
-			s.Seat.Env[providers.EnvDoor] = DoorDir(d.Dir)
+			s.Seat.Env[events.EnvDoor] = DoorDir(d.Dir)
 		}
 	}
 	if _, ok := c.Op.Material[handoff.Purpose]; ok {

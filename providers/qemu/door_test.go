@@ -21,12 +21,12 @@ import (
 const doorRole = "__door"
 
 func atDoor() {
-	c, err := net.Dial("unix", filepath.Join(os.Getenv(providers.EnvDoor), providers.DoorSocket))
+	c, err := net.Dial("unix", filepath.Join(os.Getenv(events.EnvDoor), providers.DoorSocket))
 	if err != nil {
 		fmt.Println("no door:", err)
 		return
 	}
-	fmt.Fprintln(c, os.Getenv("BERTH_SEAT"))
+	fmt.Fprintln(c, os.Getenv(events.EnvSeat))
 	_, _ = io.Copy(os.Stdout, c)
 }
 
@@ -37,7 +37,7 @@ func TestAGuestHasADoor(t *testing.T) {
 	needMachines(t)
 	dir := filepath.Join(t.TempDir(), "door")
 	r := newRig(t, func(c *Config) { c.Door = dir })
-	script := `echo "door: $` + providers.EnvDoor + `"; while read x; do /proc/1/exe ` + doorRole + `; done`
+	script := `echo "door: $` + events.EnvDoor + `"; while read x; do /proc/1/exe ` + doorRole + `; done`
 	withMaterial := func(op *providers.Operation) {
 		if op.Verb == events.VerbProvision {
 			op.Material = providers.Material{"key": []byte("secret")}

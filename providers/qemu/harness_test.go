@@ -85,7 +85,7 @@ func (r *rig) cleanup() {
 		if out := r.do(r.op(id, events.VerbDestroy)); out.Kind != providers.Done {
 			r.Errorf("destroy of %s: %s %v", id, out.Kind, out.Fault)
 		}
-		if left := identity.WithEnvironment("BERTH_ENVIRONMENT=" + string(id)); len(left) > 0 {
+		if left := identity.WithEnvironment(events.EnvEnvironment + "=" + string(id)); len(left) > 0 {
 			r.Errorf("processes were left behind: %+v", left)
 		}
 	}

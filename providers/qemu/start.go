@@ -84,20 +84,20 @@ func (d *Driver) startOf(ctx context.Context, c *seat.Call) (any, error) {
 		Hardware: hardware(files, ch), SlotsDir: filepath.Join(d.Dir, bootDir), Memory: ch.checkpoint == "memory",
 		Launch: wire.Launch{Command: p.Command, Dir: guest.Home, Rows: defaultRows, Cols: defaultCols, Ready: p.Sign(), Env: map[string]string{
 			"PATH": guestPath, "HOME": guest.Home, "TERM": "xterm-256color",
-			"BERTH_ENVIRONMENT": string(c.Op.Environment), "BERTH_SEAT": string(c.J.Alias),
+			events.EnvEnvironment: string(c.Op.Environment), events.EnvSeat: string(c.J.Alias),
 		}},
 	}
 	if ch.golden {
 		s.Golden = filepath.Join(d.Dir, bootDir)
 	}
 	if _, err := os.Stat(c.Dir.File(seatdir.DirMaterial)); err == nil {
-		s.Launch.Env["BERTH_MATERIAL"] = guest.MaterialDir
+		s.Launch.Env[events.EnvMaterial] = guest.MaterialDir
 	}
-	if st, err := os.Stat(d.door); d.door != "" && err == nil && st.IsDir() && s.Launch.Env["BERTH_MATERIAL"] != "" {
-		s.Door, s.Launch.Door, s.Launch.Env[providers.EnvDoor] = d.door, true, guest.DoorDir
+	if st, err := os.Stat(d.door); d.door != "" && err == nil && st.IsDir() && s.Launch.Env[events.EnvMaterial] != "" {
+		s.Door, s.Launch.Door, s.Launch.Env[events.EnvDoor] = d.door, true, guest.DoorDir
 	}
 	if p.Resume != nil {
-		s.Launch.Env[providers.EnvTranscript] = filepath.Join(guest.MaterialDir, providers.MaterialTranscript)
+		s.Launch.Env[events.EnvTranscript] = filepath.Join(guest.MaterialDir, providers.MaterialTranscript)
 	}
 	if _, ok := c.Op.Material[handoff.Purpose]; ok {
 		s.Handoff = true

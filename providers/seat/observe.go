@@ -247,7 +247,7 @@ func (d *Base) dead(ctx context.Context, dir seatdir.Dir, id seatdir.Ident) bool
 	if id.Seat.BootID != boot {
 		return true
 	}
-	mark := "BERTH_ENVIRONMENT=" + string(dir.ID)
+	mark := events.EnvEnvironment + "=" + string(dir.ID)
 	for end := time.Now().Add(deathPatience); ; {
 		h, err := identity.Open(id.Seat)
 		gone := errors.Is(err, identity.ErrGone)

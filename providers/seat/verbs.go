@@ -98,7 +98,7 @@ func (c *Call) pieces() map[string][]byte {
 		if files == nil {
 			files = map[string][]byte{}
 		}
-		for name, text := range map[string]string{providers.FilePrompt: k.Prompt, providers.FilePersona: k.Persona} {
+		for name, text := range map[string]string{events.FilePrompt: k.Prompt, events.FilePersona: k.Persona} {
 			if text != "" {
 				files[name] = []byte(text)
 			}

@@ -113,7 +113,7 @@ func (w *world) nothingLeft(l life) {
 	if err != nil || j.Phase != seatdir.PhaseDestroyed {
 		w.Errorf("the seat's own journal: %v, %v", j, err)
 	}
-	if left := identity.WithEnvironment("BERTH_ENVIRONMENT=" + string(ids[0])); len(left) > 0 {
+	if left := identity.WithEnvironment(events.EnvEnvironment + "=" + string(ids[0])); len(left) > 0 {
 		w.Errorf("processes were left behind: %+v", left)
 	}
 	if mounts, _ := os.ReadFile("/proc/self/mountinfo"); strings.Contains(string(mounts), w.dir) {

@@ -164,7 +164,7 @@ func (s *supervisor) run(incoming bool) error {
 	defer log.Close()
 	cmd := exec.Command(s.start.QEMU, s.start.Args(incoming)...)
 	cmd.Dir = s.Dir.Path
-	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "BERTH_ENVIRONMENT=" + string(s.Dir.ID)}
+	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", events.EnvEnvironment + "=" + string(s.Dir.ID)}
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	if err := cmd.Start(); err != nil {
