@@ -212,6 +212,9 @@ type HostFacts struct {
 type Engine struct {
 	Name    string `json:"name"`
 	Version string `json:"version,omitempty"`
+	// Limits names what the kernel bounds of an environment by control groups:
+	// "cpu, memory, pids", a part of it, or "none"; empty: the provider doesn't tell.
+	Limits string `json:"limits,omitempty"`
 }
 
 // KVM tells a device node from one that works (R79).

@@ -41,5 +41,5 @@ func microVMs() events.Check {
 	if err := qemu.Available(); err != nil {
 		return events.Check{Name: "microvm", OK: true, Detail: "not on this host: " + events.Scrub(fault.From(err).Message)}
 	}
-	return events.Check{Name: "microvm", OK: true, Detail: "QEMU and a kernel are there"}
+	return events.Check{Name: "microvm", OK: true, Detail: "QEMU and a kernel are there; limits by control groups: " + qemu.Limits()}
 }

@@ -9,6 +9,7 @@ import (
 
 	"berth/events"
 	"berth/providers"
+	"berth/providers/process/cgroup"
 	"berth/providers/process/custodian"
 	"berth/providers/process/image"
 	"berth/providers/seat"
@@ -51,6 +52,7 @@ type Driver struct {
 	*seat.Base
 	hide   []string
 	tryout func(ctx context.Context) Host
+	groups cgroup.Finder
 
 	mu     sync.Mutex
 	probed Host

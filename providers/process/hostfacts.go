@@ -41,7 +41,7 @@ func (d *Driver) HostFacts(ctx context.Context) (events.HostFacts, error) {
 	_, kvm := os.Stat("/dev/kvm")
 	return events.HostFacts{
 		Host: d.Host, Architecture: runtime.GOARCH, OS: runtime.GOOS,
-		Engines: []events.Engine{{Name: Name}},
+		Engines: []events.Engine{{Name: Name, Limits: d.groups.Layout().Enforced()}},
 		KVM:     events.KVM{Present: kvm == nil},
 		Allocatable: events.HostCapacity{
 			CPUs: cpus, MemoryMiB: mem * hostShare / 100, DiskGiB: int64(fs.Bavail) * fs.Bsize >> 30, Slots: MaxSeats,

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -105,11 +104,7 @@ func treeName(j *seatdir.Journal) string {
 }
 
 func limitsOf(r events.Resources) cgroup.Limits {
-	l := cgroup.Limits{MemoryBytes: r.MemoryMiB << 20, PIDs: maxPIDs}
-	if f, err := strconv.ParseFloat(r.CPUs.String(), 64); err == nil && f > 0 {
-		l.CPUMicros = int64(math.Ceil(f * cgroup.Period))
-	}
-	return l
+	return cgroup.Limits{CPUMicros: cgroup.CPUMicros(r.CPUs), MemoryBytes: r.MemoryMiB << 20, PIDs: maxPIDs}
 }
 
 // Preflight probes what the plan would get on this host (R1-R12). Every
@@ -281,7 +276,7 @@ const (
 // tryHost builds a whole isolated root, with every namespace, and executes
 // nothing in it.
 func (d *Driver) tryHost(ctx context.Context) Host {
-	h := Host{Groups: cgroup.Detect()}
+	h := Host{Groups: d.groups.Layout()}
 	d.sweepProbes()
 	dir, err := os.MkdirTemp(d.Dir, probeDir)
 	if err == nil {

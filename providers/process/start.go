@@ -107,7 +107,7 @@ func (d *Driver) startOf(ctx context.Context, c *seat.Call) (any, error) {
 		s.Seat.Env[handoff.EnvFile], s.Seat.Env[handoff.EnvInstance] = filepath.Join(material, handoff.Purpose), string(c.Op.Writer.Instance)
 	}
 	if ch.limited {
-		s.Group = cgroup.Group{Layout: d.probeHost(ctx).Groups, Name: "berth-" + string(c.Op.Environment)}
+		s.Group = cgroup.Group{Layout: d.probeHost(ctx).Groups, Name: c.Dir.GroupName()}
 		s.Limits = limitsOf(p.Resources)
 	}
 	return s, nil

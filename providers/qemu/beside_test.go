@@ -73,9 +73,9 @@ func TestRestoreThatFailsLeavesTheMachine(t *testing.T) {
 			t.Errorf("%s: %+v", what, f)
 		}
 	}
-	r.d.available = func() (int64, error) { return DefaultMemory + machine.OverheadMiB - 1, nil }
+	r.d.available = func() (int64, error) { return DefaultMemory + machine.OverheadMiB(DefaultMemory) - 1, nil }
 	refused("without memory for both", fault.ResourceExhausted, "MiB available")
-	r.d.available = func() (int64, error) { return DefaultMemory + machine.OverheadMiB, nil }
+	r.d.available = func() (int64, error) { return DefaultMemory + machine.OverheadMiB(DefaultMemory), nil }
 	r.goesOn(id, was, "two", 2)
 
 	// Whole by its digest, and no memory of a machine.
@@ -157,6 +157,7 @@ func TestRestoreWhoseSupervisorIsKilled(t *testing.T) {
 			want = 0
 		}
 		r.until("one QEMU at the most", func() bool { return len(r.machines(id)) == want })
+		r.until("one group at the most", func() bool { return len(r.groups(id)) <= want*maxParents })
 	}
 	t.Logf("%d supervisors killed: %v", rounds, verdicts)
 }
@@ -180,6 +181,9 @@ func (r *rig) killNew(id events.EnvironmentID, old int, after time.Duration, ans
 		}
 	}
 }
+
+// maxParents is below how many directories one group is at the most.
+const maxParents = 5
 
 // machines are the QEMUs of an environment.
 func (r *rig) machines(id events.EnvironmentID) []events.Custody {

@@ -103,6 +103,7 @@ func (d *Driver) restore(ctx context.Context, c *seat.Call, from events.Checkpoi
 		return nil, otherMachine(from.ID)
 	}
 	s.Operation, s.Fingerprint, s.Replace = c.Op.ID, seatdir.Fingerprint(c.Op), true
+	d.limit(c, &s)
 	s.Restore = &machine.Restore{Kind: from.Kind, SHA256: from.SHA256, ByteLength: from.ByteLength, File: machine.StateFile(from.ID)}
 	if s.Beside, err = d.beside(ctx, c, s.Hardware); err != nil {
 		return nil, err

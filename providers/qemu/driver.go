@@ -13,6 +13,7 @@ import (
 	"berth/events"
 	"berth/events/fault"
 	"berth/providers"
+	"berth/providers/process/cgroup"
 	"berth/providers/process/image"
 	"berth/providers/qemu/machine"
 	"berth/providers/seat"
@@ -67,6 +68,7 @@ type Driver struct {
 
 	candidate func() error          // why KVM need not be tried
 	available func() (int64, error) // memory of the host in MiB
+	groups    cgroup.Finder
 
 	mu     sync.Mutex // one probe, one packing and one trial at a time
 	probed *probe
@@ -93,7 +95,7 @@ func New(cfg Config) (*Driver, error) {
 		Mode:           0o700,
 		Captures:       []events.ProviderState{events.StateRunning, events.StatePaused},
 		MaxCheckpoints: MaxCheckpoints, MaxFiles: MaxFiles, CaptureExt: machine.StateExt, ExportExt: ".bin",
-		Network: resolved, Sees: card, Provision: d.provision, Start: d.startOf, Checkpoint: d.checkpoint, Restore: d.restore,
+		Network: resolved, Sees: card, Provision: d.provision, Start: d.startOf, Checkpoint: d.checkpoint, Restore: d.restore, Settle: settle,
 	})
 	if err != nil {
 		return nil, err

@@ -88,6 +88,9 @@ func (r *rig) cleanup() {
 		if left := identity.WithEnvironment(events.EnvEnvironment + "=" + string(id)); len(left) > 0 {
 			r.Errorf("processes were left behind: %+v", left)
 		}
+		if left := r.groups(id); len(left) > 0 {
+			r.Errorf("control groups were left behind: %v", left)
+		}
 	}
 	if err := r.d.Close(); err != nil {
 		r.Errorf("closing: %v", err)

@@ -154,6 +154,7 @@ func (d *Driver) Preflight(ctx context.Context, plan events.Plan) (providers.Pre
 	} else {
 		check("machine", nil, "QEMU %s %s, kernel %s", host.version, d.how(host), host.kernel.Release)
 	}
+	check("limits", nil, "by control groups: %s", d.groups.Layout().Enforced())
 	if err == nil && ch.network == "user" {
 		check("network", host.kernel.Network(), "a network card of its own, addresses translated")
 	}
@@ -207,7 +208,7 @@ func (d *Driver) HostFacts(ctx context.Context) (events.HostFacts, error) {
 	}
 	return events.HostFacts{
 		Host: d.Host, Architecture: runtime.GOARCH, OS: runtime.GOOS,
-		Engines: []events.Engine{{Name: Name, Version: host.version}},
+		Engines: []events.Engine{{Name: Name, Version: host.version, Limits: d.groups.Layout().Enforced()}},
 		KVM:     d.kvm(),
 		Allocatable: events.HostCapacity{
 			CPUs: cpus, MemoryMiB: int64(info.Totalram) * int64(info.Unit) >> 20 * hostShare / 100,

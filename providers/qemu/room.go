@@ -8,9 +8,11 @@ import (
 	"errors"
 	"os"
 	"strconv"
+	"time"
 
 	"berth/events"
 	"berth/events/fault"
+	"berth/providers/process/cgroup"
 	"berth/providers/process/identity"
 	"berth/providers/process/seatdir"
 	"berth/providers/qemu/machine"
@@ -70,7 +72,7 @@ func (d *Driver) fits(h machine.Hardware) error {
 	if err != nil {
 		return fault.New(fault.Unavailable, "memory of host %s: %s", d.Host, err)
 	}
-	if need := h.MemoryMiB + machine.OverheadMiB; free < need {
+	if need := h.MemoryMiB + machine.OverheadMiB(h.MemoryMiB); free < need {
 		return fault.New(fault.ResourceExhausted, "another machine needs %d MiB, and host %s has %d MiB available", need, d.Host, free)
 	}
 	return nil
@@ -92,3 +94,30 @@ func available() (int64, error) {
 	}
 	return 0, errors.New("/proc/meminfo has no MemAvailable")
 }
+
+// limit puts a start into a control group with all the limits that this host
+// can enforce; where it has none, a machine runs without.
+func (d *Driver) limit(c *seat.Call, s *machine.Start) {
+	groups := d.groups.Layout()
+	s.Group, s.Limits = cgroup.Group{}, groups.Limit(s.Hardware.Limits())
+	if s.Limits != (cgroup.Limits{}) {
+		s.Group = cgroup.Group{Layout: groups, Name: machine.GroupName(c.Dir, c.Op.ID)}
+	}
+}
+
+// settle removes what a restore that was cut off left: the groups of machines
+// that nobody holds.
+func settle(c *seat.Call) error {
+	id, err := seat.ReadIdent(c.Dir)
+	if err != nil {
+		return err
+	}
+	return c.Dir.SweepGroups(id.Group.Name, groupPatience)
+}
+
+// groupPatience bounds how long the last threads may take to leave a group.
+const groupPatience = 10 * time.Second
+
+// Limits names what this host bounds of a machine by control groups; none, where
+// it offers none to us.
+func Limits() string { return cgroup.Detect().Enforced() }

@@ -87,6 +87,7 @@ func (d *Driver) startOf(ctx context.Context, c *seat.Call) (any, error) {
 			events.EnvEnvironment: string(c.Op.Environment), events.EnvSeat: string(c.J.Alias),
 		}},
 	}
+	d.limit(c, &s)
 	if ch.golden {
 		s.Golden = filepath.Join(d.Dir, bootDir)
 	}

@@ -9,7 +9,6 @@ import (
 
 	"berth/events"
 	"berth/events/fault"
-	"berth/providers/process/cgroup"
 	"berth/providers/process/custodian"
 	"berth/providers/process/identity"
 	"berth/providers/process/seatdir"
@@ -68,7 +67,7 @@ func (c *Call) destroy(ctx context.Context) (events.Facts, error) {
 			return events.Facts{}, err
 		}
 	}
-	if err := c.leftGroup().Remove(groupPatience); err != nil {
+	if err := c.Dir.SweepGroups("", groupPatience); err != nil {
 		return events.Facts{}, err
 	}
 	if err := c.Dir.Bury(); err != nil {
@@ -92,14 +91,6 @@ func shorten(f *fault.Error) *fault.Error {
 // groupPatience bounds how long the last processes may take to leave a
 // control group.
 const groupPatience = 10 * time.Second
-
-func (c *Call) leftGroup() cgroup.Group {
-	var s seatdir.Start
-	if c.Dir.ReadJSON(seatdir.FileStart, &s) != nil {
-		return cgroup.Group{}
-	}
-	return s.Group
-}
 
 func (c *Call) endForGood(ctx context.Context, id seatdir.Ident) error {
 	h, err := identity.Open(id.Custodian)

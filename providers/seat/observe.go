@@ -231,7 +231,7 @@ func (d *Base) lost(ctx context.Context, dir seatdir.Dir, f events.Facts, locked
 	if err := dir.WriteJSON(seatdir.FileExit, x); err != nil {
 		return f, err
 	}
-	_ = id.Group.Remove(groupPatience)
+	_ = dir.SweepGroups("", groupPatience) // what stays goes with the destroy
 	_, err = exitFacts(dir, &f)
 	return f, err
 }

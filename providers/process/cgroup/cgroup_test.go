@@ -83,3 +83,74 @@ func TestFreezeKillRemove(t *testing.T) {
 		t.Fatal("the process ended by itself")
 	}
 }
+
+// What is wanted is cut to what a host can enforce, and that is named.
+func TestWhatAHostEnforces(t *testing.T) {
+	want := Limits{CPUMicros: 1, MemoryBytes: 2, PIDs: 3}
+	for _, c := range []struct {
+		l    Layout
+		want Limits
+		says string
+	}{
+		{Layout{}, Limits{}, "none"},
+		{Layout{Freezer: "/f", Kill: "/k"}, Limits{}, "none"},
+		{Layout{Memory: "/m"}, Limits{MemoryBytes: 2}, "memory"},
+		{Layout{CPU: "/c", PIDs: "/p"}, Limits{CPUMicros: 1, PIDs: 3}, "cpu, pids"},
+		{Layout{CPU: "/c", Memory: "/m", PIDs: "/p"}, want, "cpu, memory, pids"},
+	} {
+		if got := c.l.Limit(want); got != c.want || c.l.Enforced() != c.says {
+			t.Errorf("%+v: %+v, %q", c.l, got, c.l.Enforced())
+		}
+	}
+}
+
+// A sweep takes every group of a prefix but the one that is kept, with what is
+// in it.
+func TestSweep(t *testing.T) {
+	g := newGroup(t)
+	l := g.Layout
+	all := map[string]Group{}
+	for _, name := range []string{"-kept", "-left", "-full"} {
+		all[name] = Group{Layout: l, Name: g.Name + name}
+		if err := all[name].Create(Limits{PIDs: 10}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := exec.Command("sleep", "1000")
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := all["-full"].Add(c.Process.Pid); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- c.Wait() }()
+	if err := l.Sweep(g.Name, all["-kept"].Name, 60*time.Second); err != nil {
+		t.Error(err)
+	}
+	if err := <-ended; err == nil {
+		t.Error("what was in a group ended by itself")
+	}
+	for name, group := range all {
+		if _, err := os.Stat(group.dirs()[0]); (err == nil) != (name == "-kept") {
+			t.Errorf("group %s: %v", name, err)
+		}
+	}
+	if err := l.Sweep(g.Name, "", 60*time.Second); err != nil {
+		t.Error(err)
+	}
+}
+
+// What was found is believed for a while: a trial makes directories.
+func TestFinderAsksOnce(t *testing.T) {
+	n := 0
+	f := Finder{Detect: func() Layout { n++; return Layout{Memory: "/m"} }}
+	for range 3 {
+		if f.Layout().Memory != "/m" {
+			t.Error("it is not what was found")
+		}
+	}
+	if n != 1 {
+		t.Errorf("%d trials", n)
+	}
+}

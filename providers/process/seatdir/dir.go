@@ -15,6 +15,7 @@ import (
 	"berth/events"
 	"berth/events/fault"
 	"berth/internal/durable"
+	"berth/providers/process/cgroup"
 )
 
 // The names inside a seat's directory.
@@ -158,6 +159,28 @@ func (d Dir) ReadJSON(name string, v any) error {
 		return fmt.Errorf("%s is damaged: %w", name, err)
 	}
 	return nil
+}
+
+// GroupName begins the names of the environment's control groups.
+func (d Dir) GroupName() string { return "berth-" + string(d.ID) }
+
+// SweepGroups removes the environment's control groups, and ends what is in
+// them, but for keep: also those of starts that were cut off.
+func (d Dir) SweepGroups(keep string, patience time.Duration) error {
+	var s Start
+	var id Ident
+	var errs []error
+	for name, v := range map[string]any{FileStart: &s, FileIdent: &id} {
+		if err := d.ReadJSON(name, v); err != nil && !errors.Is(err, os.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	for _, g := range []cgroup.Group{s.Group, id.Group} {
+		if g.Name != "" {
+			errs = append(errs, g.Layout.Sweep(d.GroupName(), keep, patience))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // Bury removes everything but the tombstone. It can be repeated after a crash

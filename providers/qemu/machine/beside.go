@@ -27,7 +27,7 @@ func (s *supervisor) Prepare(ctx context.Context) (seatdir.Ident, error) {
 	defer free()
 	s.said.hold()
 	err = s.bootFault(s.boot(ctx))
-	return seatdir.Ident{Seat: s.who}, err
+	return seatdir.Ident{Seat: s.who, Group: s.start.Group}, err
 }
 
 // Begin implements custodian.Beside.
@@ -137,6 +137,7 @@ func (s *supervisor) stood(conn net.Conn, st custodian.Standing) {
 		s.Yield()
 		return
 	}
+	_ = s.Dir.SweepGroups(s.start.Group.Name, endPatience) // the other one's, if it was killed
 	s.act.Lock()
 	defer s.act.Unlock()
 	ctx, cancel := context.WithTimeout(context.Background(), askPatience)

@@ -167,6 +167,12 @@ func (s *supervisor) run(incoming bool) error {
 	cmd.Env = []string{"PATH=/usr/sbin:/usr/bin:/sbin:/bin", events.EnvEnvironment + "=" + string(s.Dir.ID)}
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	g := s.start.Group
+	if g.Name != "" {
+		if err := g.Create(s.start.Limits); err != nil {
+			return fault.New(fault.FailedPrecondition, "limits: %s", err)
+		}
+	}
 	if err := cmd.Start(); err != nil {
 		return fault.New(fault.FailedPrecondition, "starting QEMU: %s", err)
 	}
@@ -178,8 +184,14 @@ func (s *supervisor) run(incoming bool) error {
 		_ = cmd.Wait()
 		close(gone)
 	}()
+	if ierr == nil && g.Name != "" {
+		ierr = g.Add(cmd.Process.Pid) // it has not touched the guest's memory yet
+	}
 	return ierr
 }
+
+// endPatience bounds how long removing an emptied control group may take.
+const endPatience = 10 * time.Second
 
 // lastWords are the end of what QEMU said.
 func (s *supervisor) lastWords() string {

@@ -72,6 +72,9 @@ func (s *supervisor) Launch(ctx context.Context) (seatdir.Ident, error) {
 	if err := s.Drop(FileMonitor, FileAgent, FileMigration); err != nil {
 		return seatdir.Ident{}, err
 	}
+	if err := s.Dir.SweepGroups("", endPatience); err != nil { // of starts that were cut off
+		return seatdir.Ident{}, err
+	}
 	free, err := takeSlot(ctx, s.start.SlotsDir)
 	if err != nil {
 		return seatdir.Ident{}, err
@@ -81,7 +84,7 @@ func (s *supervisor) Launch(ctx context.Context) (seatdir.Ident, error) {
 	if err == nil {
 		err = s.during(ctx, s.goes)
 	}
-	return seatdir.Ident{Seat: s.who}, s.bootFault(err)
+	return seatdir.Ident{Seat: s.who, Group: s.start.Group}, s.bootFault(err)
 }
 
 // Settle implements custodian.Seat: nothing was put aside.
@@ -165,5 +168,6 @@ func (s *supervisor) Clear() {
 		s.Kill()
 		<-s.gone
 	}
+	_ = s.start.Group.Remove(endPatience)
 	_ = s.Drop(s.start.name(FileMonitor), s.start.name(FileAgent), s.start.name(FileMigration)) // the next one finds what stayed
 }

@@ -8,6 +8,8 @@ import (
 	"fmt"
 
 	"berth/events"
+	"berth/providers/process/cgroup"
+	"berth/providers/process/seatdir"
 	"berth/providers/qemu/guest"
 	"berth/providers/qemu/wire"
 )
@@ -22,9 +24,35 @@ const (
 	FileHome      = "restore.tar"   // a home to begin with
 )
 
-// OverheadMiB is what QEMU needs beside the guest's memory, at the most: its
-// program and devices, and what it has translated.
-const OverheadMiB = 256
+// TranslatedMiB bounds what QEMU keeps of translated code. What does not fit is
+// translated again.
+const TranslatedMiB = 128
+
+// OverheadMiB is what a QEMU may use beside the guest's memory: its translated
+// code, as much again for itself and the kernel that it loads, and a part of the
+// guest's size for the tables by which that is found.
+func OverheadMiB(memoryMiB int64) int64 { return 2*TranslatedMiB + memoryMiB/64 }
+
+// maxThreads is how many threads one QEMU may have.
+const maxThreads = 128
+
+// Limits are what the control group of a machine is bounded to.
+func (h Hardware) Limits() cgroup.Limits {
+	return cgroup.Limits{
+		CPUMicros: int64(h.CPUs) * cgroup.Period, MemoryBytes: (h.MemoryMiB + OverheadMiB(h.MemoryMiB)) << 20, PIDs: maxThreads,
+	}
+}
+
+// GroupName is the name of the group of one start of a machine: a restore has
+// two at a time.
+func GroupName(d seatdir.Dir, op events.OperationID) string {
+	return d.GroupName() + "-" + tag(op)
+}
+
+func tag(op events.OperationID) string {
+	sum := sha256.Sum256([]byte(op))
+	return hex.EncodeToString(sum[:4])
+}
 
 // Start is what a supervisor is to start, written and synced before the fork.
 type Start struct {
@@ -32,6 +60,8 @@ type Start struct {
 	Fingerprint string               `json:"fingerprint"`
 	Environment events.EnvironmentID `json:"environment"`
 	Hardware    Hardware             `json:"hardware"`
+	Group       cgroup.Group         `json:"group"` // empty name: no control groups
+	Limits      cgroup.Limits        `json:"limits"`
 	QEMU        string               `json:"qemu"` // path of the program
 	Kernel      string               `json:"kernel"`
 	Initramfs   string               `json:"initramfs"`
@@ -117,8 +147,7 @@ func (s Start) name(file string) string {
 	if !s.Beside {
 		return file
 	}
-	sum := sha256.Sum256([]byte(s.Operation))
-	return hex.EncodeToString(sum[:4]) + "." + file
+	return tag(s.Operation) + "." + file
 }
 
 // UUID is the machine's, by which a person finds its process.
@@ -129,13 +158,16 @@ func (s Start) UUID() string { return string(s.Environment) }
 // Nothing in it is secret. incoming: the memory is streamed in, nothing boots.
 func (s Start) Args(incoming bool) []string {
 	h := s.Hardware
-	cpu := "max"
-	if h.Accelerator == "kvm" {
+	cpu, accel := "max", h.Accelerator
+	switch accel {
+	case "kvm":
 		cpu = "host"
+	case "tcg":
+		accel = fmt.Sprintf("tcg,tb-size=%d", TranslatedMiB)
 	}
 	args := []string{
 		"-name", "berth-" + string(s.Environment), "-uuid", s.UUID(),
-		"-M", h.Machine, "-accel", h.Accelerator, "-cpu", cpu, "-m", fmt.Sprint(h.MemoryMiB), "-smp", fmt.Sprint(h.CPUs),
+		"-M", h.Machine, "-accel", accel, "-cpu", cpu, "-m", fmt.Sprint(h.MemoryMiB), "-smp", fmt.Sprint(h.CPUs),
 		"-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
 		"-sandbox", "on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny",
 		"-kernel", s.Kernel, "-initrd", s.Initramfs, "-append", h.commandLine(),

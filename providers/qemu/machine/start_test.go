@@ -17,7 +17,7 @@ func TestArgsGolden(t *testing.T) {
 	s := Start{Environment: "0198c5a0-0000-7000-8000-000000000001", Kernel: "/b/vm,linux", Initramfs: "/b/i.cpio",
 		Hardware: Hardware{Machine: Board, Accelerator: "tcg", MemoryMiB: 256, CPUs: 2, TSCKHz: 2300000}}
 	want := `-name berth-0198c5a0-0000-7000-8000-000000000001 -uuid 0198c5a0-0000-7000-8000-000000000001 ` +
-		`-M microvm,acpi=on,pit=off,pic=off,rtc=on,isa-serial=off -accel tcg -cpu max -m 256 -smp 2 ` +
+		`-M microvm,acpi=on,pit=off,pic=off,rtc=on,isa-serial=off -accel tcg,tb-size=128 -cpu max -m 256 -smp 2 ` +
 		`-nodefaults -no-user-config -display none -no-reboot ` +
 		`-sandbox on,obsolete=deny,elevateprivileges=deny,spawn=deny,resourcecontrol=deny ` +
 		`-kernel /b/vm,linux -initrd /b/i.cpio -append reboot=t panic=-1 rdinit=/berth/init quiet loglevel=0 mitigations=off nokaslr ` +
