@@ -31,7 +31,8 @@ func openHosted(o Options, now func() time.Time) (bundles []providers.Bundle, cl
 		c.Clock = now
 		d, err := hosted.New(c)
 		if err != nil {
-			return bundles, closers, badConfig("--hosted %s: %s", c.Name, fault.From(err).Message)
+			f := fault.From(err)
+			return bundles, closers, badConfig("--hosted %s: %s", c.Name, f.Message).WithHint("%s", f.Hint)
 		}
 		bundles = append(bundles, providers.BundleOf(d, map[providers.Surface]string{
 			providers.SurfaceAdopt: "the other machine takes up its own environments",

@@ -70,9 +70,15 @@ func (i Inspection) explainStatus(e *Explanation, now time.Time) {
 		e.next("`berth history %s` shows how far it is", name)
 	case aggregates.StatusRunning, aggregates.StatusPaused:
 		e.why("it is %s%s", i.Status, until(i.Deadline, now))
+		if i.Status == aggregates.StatusPaused {
+			e.next("`berth resume %s` lets it go on", name)
+		}
 	case aggregates.StatusStopped:
 		e.why("its seat has ended%s; the environment is kept until it is retired", exit(i.ExitCode))
 		e.next("`berth logs %s` shows its last words, `berth retire %s` frees the name", name, name)
+		if n := len(i.Checkpoints); n > 0 && i.Environment != nil && i.Environment.Capabilities.Snapshot && !i.Plan.Delegated {
+			e.next("`berth restore %s %s` runs it again from its newest checkpoint", name, i.Checkpoints[n-1].ID)
+		}
 	case aggregates.StatusFailed:
 		e.why("it failed%s, and nothing more is begun", because(i.Fault))
 		e.next("`berth retire %s` frees the name; then it can be spawned again", name)

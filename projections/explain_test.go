@@ -17,7 +17,7 @@ import (
 // Every status has a sentence that says why, and whatever a person can do
 // something about says what.
 func TestEveryStatusIsExplained(t *testing.T) {
-	nothingToDo := []aggregates.Status{aggregates.StatusNone, aggregates.StatusRunning, aggregates.StatusPaused, aggregates.StatusUncertain}
+	nothingToDo := []aggregates.Status{aggregates.StatusNone, aggregates.StatusRunning, aggregates.StatusUncertain}
 	for _, s := range aggregates.Statuses {
 		if s == aggregates.StatusNone {
 			continue // `inspect` answers not-found
@@ -56,6 +56,10 @@ func TestExplanations(t *testing.T) {
 			[]string{"another 1h0m0s", "2 times", "2 operations are asked for and not begun", "pause, resume"}},
 		"stopped": {projections.Inspection{Alias: "demo", Status: aggregates.StatusStopped, ExitCode: &code, Operation: op(environment.Excluded, nil)},
 			[]string{"exit code 3", "never to have happened"}},
+		"stopped, with a checkpoint": {projections.Inspection{Alias: "demo", Status: aggregates.StatusStopped, Checkpoints: []events.Checkpoint{{ID: "older"}, {ID: "newer"}},
+			Environment: &projections.ManagedEnvironmentRecord{Capabilities: events.Capabilities{Snapshot: true}}},
+			[]string{"berth restore demo newer"}},
+		"paused": {projections.Inspection{Alias: "demo", Status: aggregates.StatusPaused}, []string{"berth resume demo"}},
 		"its instance is away": {projections.Inspection{Alias: "demo", Status: aggregates.StatusRetiring, HolderAway: true, Slot: projections.Slot{Holder: "cccccccccccccccccccccccccc"}},
 			[]string{"instance cccccccccccccccccccccccccc was stopped", "berth takeover cccccccccccccccccccccccccc"}},
 		"a network that is another": {projections.Inspection{Alias: "demo", Status: aggregates.StatusRunning, Drift: "host", Environment: &projections.ManagedEnvironmentRecord{Network: "none"}},

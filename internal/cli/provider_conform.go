@@ -99,7 +99,7 @@ func (a *app) conform(ctx context.Context, f conformFlags, command []string) err
 	defer d.Close()
 	who, err := d.Provider(ctx)
 	if err != nil {
-		return err
+		return fault.From(err).WithOutcome(fault.NotExecuted) // a question
 	}
 	defaults, err := d.Defaults(ctx)
 	if err != nil {

@@ -155,7 +155,7 @@ func (a *app) provideOn(ctx context.Context, f serveFlags, dir string, clock *st
 	l, err := net.Listen("tcp", f.listen)
 	if err != nil {
 		_ = s.Close() // the listener's failure is the one to tell
-		return fault.New(fault.FailedPrecondition, "--listen %s can't be used: it is taken, or not an address of this machine", f.listen).
+		return fault.New(fault.FailedPrecondition, "--listen %s can't be used: it is taken, or not an address of this machine", f.listen).WithHint("port 0 picks a free one, which endpoint.json in the directory tells").
 			WithDetail(fault.DetailPortInUse)
 	}
 	ended := make(chan error, 1)

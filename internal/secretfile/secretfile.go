@@ -15,11 +15,15 @@ import (
 // maxFile is the longest file that is read, in bytes.
 const maxFile = 1 << 20
 
-// read reads a file; a secret one must be its owner's alone.
-func read(file string, secret bool) ([]byte, error) {
+// certsHint is how the files of a provider and its managers come to be.
+const certsHint = "`berth provider certs DIR` makes an authority, certificates, their keys and a bearer"
+
+// read reads a file; a secret one must be its owner's alone. hint is where one
+// that is not there comes from.
+func read(file string, secret bool, hint string) ([]byte, error) {
 	f, err := os.Open(file)
 	if err != nil {
-		return nil, fault.New(fault.BadRequest, "%s can't be read: it is not there, or not yours", file)
+		return nil, fault.New(fault.BadRequest, "%s can't be read: it is not there, or not yours", file).WithHint("%s", hint)
 	}
 	defer f.Close()
 	st, err := f.Stat()
@@ -41,7 +45,7 @@ func read(file string, secret bool) ([]byte, error) {
 // Bearer reads a bearer of shortest to longest bytes: one line of visible
 // ASCII. Space around it is dropped.
 func Bearer(file string, shortest, longest int) ([]byte, error) {
-	raw, err := read(file, true)
+	raw, err := read(file, true, certsHint)
 	if err != nil {
 		return nil, err
 	}
@@ -58,15 +62,17 @@ func Bearer(file string, shortest, longest int) ([]byte, error) {
 }
 
 // Text reads a secret text whole.
-func Text(file string) ([]byte, error) { return read(file, true) }
+func Text(file string) ([]byte, error) {
+	return read(file, true, "name a file that is there and that you may read")
+}
 
 // KeyPair reads a certificate and its key, both PEM.
 func KeyPair(certFile, keyFile string) (tls.Certificate, error) {
-	cert, err := read(certFile, false)
+	cert, err := read(certFile, false, certsHint)
 	if err != nil {
 		return tls.Certificate{}, err
 	}
-	key, err := read(keyFile, true)
+	key, err := read(keyFile, true, certsHint)
 	if err != nil {
 		return tls.Certificate{}, err
 	}
@@ -80,7 +86,7 @@ func KeyPair(certFile, keyFile string) (tls.Certificate, error) {
 
 // Pool reads the certificates of authorities.
 func Pool(file string) (*x509.CertPool, error) {
-	raw, err := read(file, false)
+	raw, err := read(file, false, certsHint)
 	if err != nil {
 		return nil, err
 	}

@@ -183,6 +183,11 @@ func (l *link) broken(why string) *fault.Error {
 	return fault.New(fault.Unavailable, "the answer of provider %s %s", l.name, why)
 }
 
+// opRefused is the operation of a net.OpError that holds an alert of the other
+// side: it ended the handshake, before any request. The type of the alert itself
+// is the library's own.
+const opRefused = "remote error"
+
 // lost says why there is no answer, in our own words: the text of the
 // libraries below may repeat what was sent.
 func (l *link) lost(ctx context.Context, err error) *fault.Error {
@@ -190,7 +195,6 @@ func (l *link) lost(ctx context.Context, err error) *fault.Error {
 		authority x509.UnknownAuthorityError
 		host      x509.HostnameError
 		invalid   x509.CertificateInvalidError
-		alert     tls.AlertError
 		record    tls.RecordHeaderError
 		op        *net.OpError
 	)
@@ -202,16 +206,20 @@ func (l *link) lost(ctx context.Context, err error) *fault.Error {
 	case ctx.Err() != nil:
 		return fault.Ended(ctx.Err(), "provider %s did not answer: %s", l.name, ctx.Err()).WithOutcome(fault.Unknown)
 	case errors.As(err, &authority), errors.As(err, &host), errors.As(err, &invalid):
-		return fault.New(fault.Unavailable, "provider %s shows a certificate that is not of its authority, not of its name, or not valid now", l.name)
-	case errors.As(err, &alert):
-		return fault.New(fault.Unavailable, "provider %s refused the connection: %s", l.name, events.Scrub(alert.Error()))
+		return fault.New(fault.Unavailable, "provider %s shows a certificate that is not of its authority, not of its name, or not valid now", l.name).
+			WithOutcome(fault.NotExecuted).WithHint("ca=FILE is the authority that made its certificate, and the host in its address is one that `berth provider certs --host` was given")
+	case errors.As(err, &op) && op.Op == opRefused:
+		return fault.New(fault.Unavailable, "provider %s refused the connection: %s", l.name, events.Scrub(op.Err.Error())).
+			WithOutcome(fault.NotExecuted).WithHint("cert=FILE and key=FILE are of the authority that its --client-ca names, and valid now")
 	case errors.As(err, &record):
-		return fault.New(fault.Unavailable, "provider %s does not speak TLS", l.name)
+		return fault.New(fault.Unavailable, "provider %s does not speak TLS", l.name).
+			WithOutcome(fault.NotExecuted).WithHint("`berth provider serve` prints its address when it starts")
 	case errors.As(err, &op) && op.Op == "dial":
 		return fault.New(fault.Unavailable, "provider %s can't be reached", l.name).WithOutcome(fault.NotExecuted).
 			WithHint("what it holds goes on, and ends at its deadline; `berth provider serve` starts it again on its machine, with the same directory")
 	case timeout != nil && timeout.Timeout():
 		return fault.New(fault.DeadlineExceeded, "provider %s did not answer in time", l.name)
 	}
-	return fault.New(fault.Unavailable, "the connection to provider %s was lost", l.name)
+	return fault.New(fault.Unavailable, "the connection to provider %s was lost", l.name).
+		WithHint("if that is so each time it may be refusing who asks: cert=FILE and key=FILE are of the authority that its --client-ca names")
 }

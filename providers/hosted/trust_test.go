@@ -85,6 +85,10 @@ func TestStrangersAreRefused(t *testing.T) {
 		if fault.CodeOf(err) != c.code || !strings.Contains(fmt.Sprint(err), c.says) {
 			t.Errorf("%s: %v", name, err)
 		}
+		if f := fault.From(err); c.code == fault.Unavailable && (f.Hint == "" || (f.Outcome == fault.NotExecuted) == strings.Contains(f.Message, "lost")) {
+			// What the other side says of a refusal may be lost with the connection.
+			t.Errorf("%s: %v, outcome %s, hint %q", name, f, f.Outcome, f.Hint)
+		}
 		if out := d.Do(within(t), operation(newEnvironment(), events.VerbReserve, "")); out.Kind != providers.Unknown {
 			t.Errorf("%s: a mutation is %s", name, out.Kind)
 		}
