@@ -82,6 +82,7 @@ func run(command []string, turns Turns) error {
 	}
 	shown := newSpool(os.Stdout)
 	defer shown.close()
+	tellPastes(shown, os.Stdout)
 	t := New(Seat{
 		In: os.Stdin, Out: shown, Interrupts: interrupts, Dir: cwd, Home: os.Getenv("HOME"),
 		Material: os.Getenv(events.EnvMaterial), Ready: sayReady, Turns: turns, TurnCheck: TurnCheck,

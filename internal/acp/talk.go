@@ -1,7 +1,6 @@
 package acp
 
 import (
-	"bufio"
 	"cmp"
 	"context"
 	"errors"
@@ -18,15 +17,10 @@ import (
 )
 
 const (
-	// MaxLine bounds a line that is typed, in bytes: a terminal keeps one more, and
-	// of a longer line nothing but that.
-	MaxLine = 4094
 	// MaxWaiting bounds the lines that wait for the end of a turn.
 	MaxWaiting = 16
 	// MaxAsked bounds the questions of the agent that wait for their answer.
 	MaxAsked = 16
-	// maxRead bounds a line of an input that is no terminal.
-	maxRead = 64 << 10
 	// version is the protocol's that is spoken.
 	version = 1
 	// authRequired is the error by which an agent says that it wants a login.
@@ -57,6 +51,7 @@ type Talk struct {
 	session proto.SessionId
 	preface string // goes before the first prompt
 	first   string // the first prompt; empty: none
+	typing  typing // a prompt that is not whole yet
 
 	asks    chan *ask
 	asked   []*ask // that wait for an answer, the shown one first
@@ -150,7 +145,7 @@ func (t *Talk) Open(ctx context.Context) error {
 func (t *Talk) Talk(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	typed := lines(ctx, t.seat.In)
+	input := lines(ctx, t.seat.In)
 	offers := make(chan *offer)
 	if t.seat.Turns != nil {
 		go desk{t.seat.Turns, t.seat.TurnCheck, t.page, offers}.run(ctx)
@@ -160,11 +155,13 @@ func (t *Talk) Talk(ctx context.Context) error {
 	}
 	for {
 		select {
-		case line, ok := <-typed:
+		case line, ok := <-input:
 			if !ok {
 				return nil
 			}
-			t.hear(ctx, line)
+			if said, whole := t.typing.take(line); whole {
+				t.hear(ctx, said)
+			}
 		case a := <-t.asks:
 			t.ask(a)
 		case o := <-offers:
@@ -200,21 +197,21 @@ func (t *Talk) Talk(ctx context.Context) error {
 	}
 }
 
-// hear takes a typed line: the answer to what is asked, a prompt, or one for
+// hear takes what was typed: the answer to what is asked, a prompt, or one for
 // when the turn under way has ended.
-func (t *Talk) hear(ctx context.Context, line string) {
+func (t *Talk) hear(ctx context.Context, y typed) {
 	switch {
-	case len(line) > MaxLine:
-		t.page.line("[a line has at most %d bytes here, and may have been cut: nothing is sent; `berth turn` takes more]", MaxLine)
+	case y.why != "":
+		t.page.line("[%s: nothing is sent; `berth turn` takes more]", y.why)
 	case len(t.asked) > 0:
-		t.reply(line)
-	case strings.TrimSpace(line) == "":
+		t.reply(y.text)
+	case strings.TrimSpace(y.text) == "":
 	case t.turn == nil:
-		t.begin(ctx, line)
+		t.begin(ctx, y.text)
 	case len(t.waiting) == MaxWaiting:
 		t.page.line("[%d prompts wait already: this one is dropped]", MaxWaiting)
 	default:
-		t.waiting = append(t.waiting, line)
+		t.waiting = append(t.waiting, y.text)
 		t.page.line("[it is asked when this turn has ended; Ctrl-C ends it now]")
 	}
 }
@@ -249,6 +246,10 @@ func (t *Talk) reply(line string) {
 
 // cancel ends the turn under way, and answers what is asked in it so.
 func (t *Talk) cancel(ctx context.Context) {
+	if t.typing.drop() {
+		t.page.line("[what was typed is dropped]")
+		return
+	}
 	if t.turn == nil {
 		t.page.line("[nothing is under way; Ctrl-D ends the session]")
 		return
@@ -317,22 +318,4 @@ func said(err error) string {
 		return clean(r.Message)
 	}
 	return clean(err.Error())
-}
-
-// lines reads what is typed, until its end or a line that is too long.
-func lines(ctx context.Context, r io.Reader) <-chan string {
-	out := make(chan string)
-	go func() {
-		defer close(out)
-		s := bufio.NewScanner(r)
-		s.Buffer(make([]byte, 0, 4096), maxRead)
-		for s.Scan() {
-			select {
-			case out <- s.Text():
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
-	return out
 }
