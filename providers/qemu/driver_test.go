@@ -3,6 +3,8 @@
 package qemu
 
 import (
+	"errors"
+	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -11,6 +13,8 @@ import (
 	"berth/events"
 	"berth/events/fault"
 	"berth/providers"
+	"berth/providers/process/identity"
+	"berth/providers/process/seatdir"
 	"berth/providers/qemu/machine"
 	"berth/providers/seat"
 )
@@ -215,5 +219,32 @@ func TestDefaultsAreWithinTheLimits(t *testing.T) {
 	plan := events.Plan{Image: *d.Image, Resources: events.Resources{CPUs: events.MustQuantity(d.CPUs), MemoryMiB: memory}}
 	if _, err := choices(plan); err != nil || plan.Image.Kind != "template" || plan.Image.Reference != Template {
 		t.Errorf("%+v: %v", d, err)
+	}
+}
+
+// A restore that has two machines at a time needs room for both (law 5).
+func TestMachinesAreAdmitted(t *testing.T) {
+	r := newRig(t)
+	me, err := identity.Of(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var last events.EnvironmentID
+	for range MaxMachines - 1 {
+		last = newID()
+		dir := r.d.Seat(last)
+		j := &seatdir.Journal{Environment: last, Phase: seatdir.PhaseStarted}
+		if err := errors.Join(dir.Make(), dir.WriteJSON(seatdir.FileIdent, seatdir.Ident{Custodian: me}), dir.SaveJournal(j)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	self := newID()
+	for more, want := range map[int]fault.Code{1: "", 2: fault.ResourceExhausted} {
+		if err := r.d.admit(t.Context(), self, more); fault.CodeOf(err) != want {
+			t.Errorf("%d more: %v, want %q", more, err, want)
+		}
+	}
+	if err := r.d.admit(t.Context(), last, 2); err != nil { // it does not count itself
+		t.Errorf("the last one beside itself: %v", err)
 	}
 }

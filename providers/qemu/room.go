@@ -72,6 +72,9 @@ func (d *Driver) fits(h machine.Hardware) error {
 	if err != nil {
 		return fault.New(fault.Unavailable, "memory of host %s: %s", d.Host, err)
 	}
+	if room, limited := d.groups.Layout().Room(); limited {
+		free = min(free, room>>20)
+	}
 	if need := h.MemoryMiB + machine.OverheadMiB(h.MemoryMiB); free < need {
 		return fault.New(fault.ResourceExhausted, "another machine needs %d MiB, and host %s has %d MiB available", need, d.Host, free)
 	}

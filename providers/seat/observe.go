@@ -174,10 +174,11 @@ func (d *Base) observeSeat(ctx context.Context, dir seatdir.Dir, f events.Facts,
 		if ended, xerr := exitFacts(dir, &f); ended {
 			return f, xerr
 		}
+		gone := h.WaitExit(100 * time.Millisecond)
 		if now, ierr := ReadIdent(dir); ierr == nil && now.Custodian != id.Custodian { // replaced in between
 			return d.observeSeat(ctx, dir, f, locked, ask)
 		}
-		if h.WaitExit(100 * time.Millisecond) {
+		if gone {
 			return d.lost(ctx, dir, f, locked)
 		}
 		return f, kept.Seen(d.kind.Holder, dir.ID, err)

@@ -154,3 +154,38 @@ func TestFinderAsksOnce(t *testing.T) {
 		t.Errorf("%d trials", n)
 	}
 }
+
+// The least room counts of the limits above a group, with what can be taken back.
+func TestRoomBelowLimits(t *testing.T) {
+	top := t.TempDir()
+	own := filepath.Join(top, "own")
+	files := func(dir string, all map[string]string) {
+		t.Helper()
+		_ = os.MkdirAll(dir, 0o755)
+		for name, text := range all {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte(text+"\n"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	one, two := Layout{Memory: own}, Layout{Memory: own, UnifiedLimits: true}
+	files(top, map[string]string{"memory.limit_in_bytes": "9223372036854771712", "memory.usage_in_bytes": "1", "memory.max": "max", "memory.current": "1"})
+	files(own, map[string]string{"memory.limit_in_bytes": "9223372036854771712", "memory.usage_in_bytes": "1", "memory.max": "max", "memory.current": "1"})
+	for name, l := range map[string]Layout{"version 1": one, "version 2": two, "none": {}} {
+		if n, limited := l.Room(); limited {
+			t.Errorf("%s without a limit: %d", name, n)
+		}
+	}
+	files(top, map[string]string{"memory.limit_in_bytes": "1000", "memory.usage_in_bytes": "700", "memory.max": "1000", "memory.current": "700"})
+	files(own, map[string]string{"memory.limit_in_bytes": "600", "memory.usage_in_bytes": "550", "memory.max": "600", "memory.current": "550"})
+	files(own, map[string]string{"memory.stat": "cache 1\ninactive_file 20"})
+	for name, l := range map[string]Layout{"version 1": one, "version 2": two} {
+		if n, limited := l.Room(); !limited || n != 70 {
+			t.Errorf("%s: %d %t, want 70", name, n, limited)
+		}
+	}
+	files(own, map[string]string{"memory.stat": "inactive_file 20\ntotal_inactive_file 900"})
+	if n, _ := one.Room(); n != 300 {
+		t.Errorf("the limit further up: %d, want 300", n)
+	}
+}

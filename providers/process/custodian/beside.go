@@ -75,7 +75,7 @@ func (p *Post) takeBeside(j *seatdir.Journal, e seatdir.Entry, o Order) (*events
 		return nil, p.keepOld(j, e, err)
 	}
 	step("committed") // from here on this is the seat, whatever happens to this process
-	if err := errors.Join(os.Rename(fileIdentNext, seatdir.FileIdent), os.Rename(fileNext, seatdir.FileSocket)); err != nil {
+	if err := errors.Join(os.Rename(fileNext, seatdir.FileSocket), os.Rename(fileIdentNext, seatdir.FileIdent)); err != nil {
 		return nil, fmt.Errorf("taking the place of the seat: %w", err)
 	}
 	step("named")

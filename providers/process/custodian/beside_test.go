@@ -50,6 +50,7 @@ type plainOrder struct {
 	At    string // the step at which something happens
 	What  string // die, or kill-old
 	Fails string // Prepare or Begin
+	Stays bool   // the seat is not ended with its holder
 }
 
 func (s *plain) at(name string) {
@@ -83,7 +84,9 @@ func (s *plain) Prepare(context.Context) (id seatdir.Ident, err error) {
 		return id, errors.New("it does not load")
 	}
 	s.cmd, s.gone = exec.Command("sleep", "1000"), make(chan struct{})
-	s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if !s.order.Stays {
+		s.cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	}
 	if err := s.cmd.Start(); err != nil {
 		return id, err
 	}
@@ -209,7 +212,7 @@ func (p *place) standing() seatdir.Standing {
 
 func (p *place) until(what string, ok func() bool) {
 	p.Helper()
-	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(2 * time.Millisecond) {
+	for end := time.Now().Add(30 * time.Second); !ok(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(end) {
 			p.Fatalf("waited in vain: %s", what)
 		}
@@ -229,8 +232,8 @@ func TestReplacedBesideWhatRuns(t *testing.T) {
 		"it does not load":   {plainOrder{Fails: "Prepare"}, seatdir.Refused, false},
 		"it does not wake":   {plainOrder{Fails: "Begin"}, seatdir.Refused, false},
 		"killed ready":       {plainOrder{At: "prepared", What: "die"}, seatdir.Begun, false},
-		"killed still":       {plainOrder{At: "still", What: "die"}, seatdir.Begun, false},
-		"killed begun":       {plainOrder{At: "begun", What: "die"}, seatdir.Begun, false},
+		"killed still":       {plainOrder{At: "still", What: "die", Stays: true}, seatdir.Begun, false},
+		"killed begun":       {plainOrder{At: "begun", What: "die", Stays: true}, seatdir.Begun, false},
 		"killed committed":   {plainOrder{At: "committed", What: "die"}, seatdir.Landed, true},
 		"killed named":       {plainOrder{At: "named", What: "die"}, seatdir.Landed, true},
 		"killed alone":       {plainOrder{At: "alone", What: "die"}, seatdir.Landed, true},
