@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -143,6 +144,10 @@ func foreign(server string) error {
 		WithHint("for several managers, run a NATS server with JetStream beside them and give each of them its URL with --nats; for a client of that manager, use --server")
 }
 
+// indexAgain are the words of the server when the index of a stream is older
+// than the stream, as a kill leaves it.
+var indexAgain = []string{"Stream state outdated", "Recovering stream state from index errored"}
+
 // serverLog passes the server's log on; its chatter is of no use to a person.
 type serverLog struct{ l *slog.Logger }
 
@@ -150,6 +155,16 @@ func (s serverLog) Noticef(string, ...any) {}
 func (s serverLog) Debugf(string, ...any)  {}
 func (s serverLog) Tracef(string, ...any)  {}
 
-func (s serverLog) Warnf(f string, a ...any)  { s.l.Warn(events.Scrub(sprintf(f, a))) }
+// Warnf passes a warning on. That the server makes its index of a stream again
+// is no alarm after a kill: what a log may have lost is proved by its checkpoint
+// and its chain, and ends the start with exit code 12.
+func (s serverLog) Warnf(f string, a ...any) {
+	text := events.Scrub(sprintf(f, a))
+	if strings.HasPrefix(text, "Filestore [") && slices.ContainsFunc(indexAgain, func(w string) bool { return strings.Contains(text, w) }) {
+		s.l.Info(text)
+		return
+	}
+	s.l.Warn(text)
+}
 func (s serverLog) Errorf(f string, a ...any) { s.l.Error(events.Scrub(sprintf(f, a))) }
 func (s serverLog) Fatalf(f string, a ...any) { s.l.Error(events.Scrub(sprintf(f, a))) }

@@ -49,13 +49,13 @@ func (a *app) drillStatus() error {
 		for _, e := range s.Environments {
 			t.add(string(e.ID), string(e.Alias), e.State, strconv.Itoa(e.Incarnation), strconv.Itoa(len(e.Operations)))
 		}
-		t.print(w)
+		t.printOr(w, "The provider holds nothing.")
 		fmt.Fprintln(w)
 		t = a.table("AT", "VERB", "NAME", "OPERATION", "FAULT", "ANSWERED")
 		for _, c := range s.Calls {
 			t.add(c.At.UTC().Format(time.RFC3339), string(c.Verb), string(c.Alias), string(c.Operation), string(c.Fault), strconv.FormatBool(c.Answered))
 		}
-		t.print(w)
+		t.printOr(w, "It was not called.")
 	})
 }
 

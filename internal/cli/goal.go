@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
@@ -115,18 +114,14 @@ func (a *app) goals(ctx context.Context, in commands.GoalsInput) error {
 		in.After = page.Next
 	}
 	return list(a, all, all.Items, func(w io.Writer) {
-		if len(all.Items) == 0 {
-			if in.Ended {
-				fmt.Fprintln(w, "There is no goal of this caller.")
-			} else {
-				fmt.Fprintln(w, "No goal is open. Next: berth goal ls --all")
-			}
-			return
+		none := "No goal is open. Next: berth goal ls --all"
+		if in.Ended {
+			none = "This caller has no goal. Next: berth ls"
 		}
 		t := a.table("GOAL", "COMMAND", "NAME", "STATE", "ACCEPTED", "ENDED")
 		for _, g := range all.Items {
 			t.add(string(g.GoalID), g.Command, string(g.Allocated.Name), string(g.State), g.AcceptedAt, g.EndedAt)
 		}
-		t.print(w)
+		t.printOr(w, none)
 	})
 }

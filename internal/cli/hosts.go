@@ -134,6 +134,9 @@ func readRates(file string) (*projections.RateCard, error) {
 	return &card, nil
 }
 
+// nothingUsed is what a person reads of a usage without rows.
+const nothingUsed = "Nothing was used yet. Next: berth ls --all"
+
 func (a *app) sayUsage(r commands.UsageResult) error {
 	if r.Environments != nil {
 		return list(a, r, r.Environments, func(w io.Writer) {
@@ -141,7 +144,7 @@ func (a *app) sayUsage(r commands.UsageResult) error {
 			for _, e := range r.Environments {
 				t.add(string(e.Alias), e.Provider, e.CPUHours, e.MemoryGiBHours, e.DiskGiBHours, cost(e.Cost, r.Currency), strconv.FormatBool(e.Open), string(e.Environment))
 			}
-			t.print(w)
+			t.printOr(w, nothingUsed)
 		})
 	}
 	return list(a, r, r.Owners, func(w io.Writer) {
@@ -149,7 +152,7 @@ func (a *app) sayUsage(r commands.UsageResult) error {
 		for _, o := range r.Owners {
 			t.add(string(o.Owner), strconv.Itoa(o.Environments), o.CPUHours, o.MemoryGiBHours, o.DiskGiBHours, cost(o.Cost, r.Currency))
 		}
-		t.print(w)
+		t.printOr(w, nothingUsed)
 	})
 }
 

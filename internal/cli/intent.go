@@ -167,7 +167,7 @@ func (a *app) intentList() *cobra.Command {
 				for _, i := range r.Items {
 					t.add(string(i.ID), string(i.Kind), stands(i), string(i.InstanceID), fmt.Sprint(i.Epoch), string(i.UID), time.UnixMilli(i.ExpiresAt).UTC().Format(time.RFC3339))
 				}
-				t.print(w)
+				t.printOr(w, oneLine("There is no intent about "+given[0]+". Next: berth help intent"))
 			})
 		},
 	}

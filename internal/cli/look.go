@@ -37,11 +37,11 @@ func (a *app) ls(ctx context.Context, in commands.LsInput) error {
 		return err
 	}
 	return list(a, all, all.Items, func(w io.Writer) {
-		if len(all.Items) == 0 {
-			fmt.Fprintln(w, "There is no environment. Next: berth spawn demo --ttl 1h -- sh -c 'while :; do date; sleep 1; done'")
-			return
+		none := "There is no environment. Next: berth spawn demo --ttl 1h -- sh -c 'while :; do date; sleep 1; done'"
+		if in.Provider != "" || in.Status != "" {
+			none = "There is no environment like that. Next: berth ls --all"
 		}
-		a.fleetTable(all.Items).print(w)
+		a.fleetTable(all.Items).printOr(w, none)
 	})
 }
 
@@ -242,7 +242,7 @@ func (a *app) slots(ctx context.Context, in commands.SlotsInput) error {
 		for _, s := range all.Items {
 			t.add(string(s.Alias), string(s.Phase), string(s.Status), string(s.Holder), time.UnixMilli(s.ClaimedAt).UTC().Format(time.RFC3339), string(s.Head.Gate), s.Reason)
 		}
-		t.print(w)
+		t.printOr(w, "No name is held. Next: berth slots --all")
 	})
 }
 

@@ -89,6 +89,16 @@ func (t *table) add(cells ...string) {
 	t.rows = append(t.rows, cells)
 }
 
+// printOr prints the table, or, if it has no rows, the sentence that says so and
+// what to type next.
+func (t *table) printOr(w io.Writer, none string) {
+	if len(t.rows) <= 1 {
+		fmt.Fprintln(w, none)
+		return
+	}
+	t.print(w)
+}
+
 func (t *table) print(w io.Writer) {
 	width := map[int]int{}
 	for _, r := range t.rows {

@@ -119,7 +119,7 @@ func (a *app) personaList() *cobra.Command {
 				for _, p := range r.Items {
 					t.add(string(p.Name), p.Model, strconv.Itoa(p.Bytes), p.DefinedAt)
 				}
-				t.print(w)
+				t.printOr(w, "There is no persona. Next: berth persona define NAME --file FILE")
 			})
 		},
 	}

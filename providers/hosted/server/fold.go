@@ -41,11 +41,12 @@ type operation struct {
 type standing struct {
 	ref     string
 	custody *events.Custody
-	over    bool          // destroyed
-	ends    []asked       // by operations that were not refused, the last one last
-	ended   bool          // stopped at its end, and not started since
-	held    bool          // by the driver, which has observed a deadline
-	writer  events.Writer // the manager that asked last
+	over    bool               // destroyed
+	ends    []asked            // by operations that were not refused, the last one last
+	ended   bool               // stopped at its end, and not started since
+	held    bool               // by the driver, which has observed a deadline
+	writer  events.Writer      // the manager that asked last
+	open    events.OperationID // the last one that was accepted, while it has no answer
 }
 
 // asked is the end that an operation asks for.
@@ -71,11 +72,15 @@ func (s *standing) apply(e events.Event) {
 		if a.Writer != nil {
 			s.writer = *a.Writer
 		}
+		s.open = a.Operation
 		return
 	}
 	a, ok := e.(events.ProviderAnswered)
 	if !ok {
 		return
+	}
+	if s.open == a.Operation {
+		s.open = ""
 	}
 	n := slices.IndexFunc(s.ends, func(e asked) bool { return e.by == a.Operation })
 	switch {

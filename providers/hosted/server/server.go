@@ -233,6 +233,17 @@ func (s *Server) adopt(a providers.Adopter, living map[events.EnvironmentID]stan
 	wg.Wait()
 }
 
+// notAdopted tells of an environment that is not as the journal has it. Where a
+// crash cut an operation off that is to be expected, and no alarm: a restore has
+// put another process there, and its reconciliation will say so.
+func (s *Server) notAdopted(id events.EnvironmentID, at standing, err error) {
+	if at.open != "" {
+		s.logger.Info("an environment is taken up when the operation that a crash cut off is reconciled", "environment", id, "operation", at.open, "found", err)
+		return
+	}
+	s.logger.Warn("an environment could not be taken up; `berth inspect` at its manager shows what is seen of it", "environment", id, "error", err)
+}
+
 func (s *Server) adoptOne(a providers.Adopter, id events.EnvironmentID, at standing) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -245,7 +256,7 @@ func (s *Server) adoptOne(a providers.Adopter, id events.EnvironmentID, at stand
 	ctx, cancel := context.WithTimeout(s.base, adoptFor)
 	defer cancel()
 	if _, err := a.Adopt(ctx, id, at.ref, at.custody); err != nil {
-		s.logger.Warn("an environment could not be adopted", "environment", id, "error", err)
+		s.notAdopted(id, at, err)
 	}
 	s.hub.changed(id) // it may have ended while nobody looked
 }
