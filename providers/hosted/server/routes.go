@@ -60,9 +60,20 @@ func (s *Server) routes() http.Handler {
 	return mux
 }
 
-// ServeHTTP checks who asks, then answers.
+// ServeHTTP checks who asks, then answers. A body that nobody reads is read away
+// before the answer is sent; its bound keeps who never sends it, a stranger too,
+// from holding one of the connections. Without a body there is none: the end of
+// a bound would end a stream.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !s.authentic(r) {
+	known := s.authentic(r)
+	if r.Body != http.NoBody {
+		within := wire.ReadLimit
+		if !known {
+			within = wire.ConnectLimit
+		}
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(within))
+	}
+	if !known {
 		fail(w, fault.New(fault.Unauthenticated, "the provider does not know who asks"))
 		return
 	}
@@ -212,13 +223,13 @@ func (s *Server) changes(w http.ResponseWriter, r *http.Request) {
 	reply(w, s.hub.after(ctx, in.After))
 }
 
-// body reads a JSON request whole, in bounded time and size. A field that
+// body reads a JSON request whole, in the time that ServeHTTP gave it and in
+// bounded size; what then runs has no bound but its own. A field that
 // nobody knows is refused: it might have mattered.
 func body[T any](w http.ResponseWriter, r *http.Request) (v T, err error) {
 	if t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || t != "application/json" {
 		return v, fault.New(fault.BadRequest, "the body must be application/json")
 	}
-	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(wire.ReadLimit))
 	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, wire.MaxCall))
 	d.DisallowUnknownFields()
 	if err := d.Decode(&v); err != nil {
