@@ -166,6 +166,10 @@ func (c *client) RequestPermission(ctx context.Context, r proto.RequestPermissio
 	case o := <-a.answer:
 		return proto.RequestPermissionResponse{Outcome: o}, nil
 	case <-ctx.Done():
+		select {
+		case c.t.withdrawn <- a:
+		case <-c.t.conn.Done():
+		}
 		return proto.RequestPermissionResponse{Outcome: proto.NewRequestPermissionOutcomeCancelled()}, nil
 	}
 }

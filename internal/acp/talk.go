@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -53,11 +52,15 @@ type Talk struct {
 	first   string // the first prompt; empty: none
 	typing  typing // a prompt that is not whole yet
 
-	asks    chan *ask
-	asked   []*ask // that wait for an answer, the shown one first
-	waiting []string
-	turn    chan ending // answered when the turn under way ends; nil: none is
-	given   *offer      // the manager's turn that is under way; nil: it is not the manager's
+	input     <-chan string // lines that are typed
+	opening   bool          // there is no session yet
+	asks      chan *ask
+	withdrawn chan *ask
+	asked     []*ask // that wait for an answer, the shown one first
+	broken    *broken
+	waiting   []string
+	turn      chan ending // answered when the turn under way ends; nil: none is
+	given     *offer      // the manager's turn that is under way; nil: it is not the manager's
 }
 
 // ending is how a turn ended.
@@ -75,10 +78,11 @@ type ask struct {
 // New is a conversation with an agent whose input and output are given. Nothing
 // is sent before Open.
 func New(s Seat, in io.Writer, out io.Reader) *Talk {
-	t := &Talk{seat: s, page: newPage(s.Out), asks: make(chan *ask)}
+	t := &Talk{seat: s, page: newPage(s.Out), asks: make(chan *ask), withdrawn: make(chan *ask)}
+	t.broken = newBroken(t.page)
 	set := make(chan struct{})
 	t.conn = proto.NewClientSideConnection(&client{t}, in, held{out, set})
-	t.conn.SetLogger(slog.New(slog.DiscardHandler)) // it would quote what it could not read
+	t.conn.SetLogger(slog.New(t.broken))
 	close(set)
 	return t
 }
@@ -95,57 +99,10 @@ func (h held) Read(p []byte) (int, error) {
 	return h.Reader.Read(p)
 }
 
-// Open agrees with the agent on the protocol and begins a session, or takes the
-// one up that the home remembers, where the agent can.
-func (t *Talk) Open(ctx context.Context) error {
-	prompt, persona, err := t.seat.texts()
-	if err != nil {
-		return err
-	}
-	hello, err := t.conn.Initialize(ctx, proto.InitializeRequest{
-		ProtocolVersion: version,
-		ClientInfo:      &proto.Implementation{Name: "berth", Version: "1"},
-	})
-	if err != nil {
-		return t.failed("the agent does not answer initialize", err)
-	}
-	if hello.ProtocolVersion != version {
-		return exitError{ExitVersion, fmt.Errorf("the agent speaks version %d of the Agent Client Protocol, and Berth version %d", hello.ProtocolVersion, version)}
-	}
-	kept := t.seat.remembered()
-	resumed := false
-	if kept.Session != "" && hello.AgentCapabilities.LoadSession {
-		_, err := t.conn.LoadSession(ctx, proto.LoadSessionRequest{SessionId: proto.SessionId(kept.Session), Cwd: t.seat.Dir, McpServers: []proto.McpServer{}})
-		if resumed = err == nil; resumed {
-			t.session = proto.SessionId(kept.Session)
-			t.page.line("[session %s goes on]", kept.Session)
-		} else {
-			t.page.line("[session %s can't be taken up: %s]", kept.Session, said(err))
-		}
-	}
-	if !resumed {
-		r, err := t.conn.NewSession(ctx, proto.NewSessionRequest{Cwd: t.seat.Dir, McpServers: []proto.McpServer{}})
-		if err != nil {
-			if login := loginFor(err, hello.AuthMethods); login != nil {
-				return login
-			}
-			return t.failed("the agent does not begin a session", err)
-		}
-		t.session, t.preface = r.SessionId, persona
-	}
-	if now := (memory{Session: string(t.session), Prompt: digest(prompt)}); !resumed || now != kept {
-		t.first = prompt // it is not part of the session yet
-		t.seat.remember(now)
-	}
-	t.seat.Ready()
-	return nil
-}
-
 // Talk goes on until the input ends, which is no error, or the agent does.
 func (t *Talk) Talk(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	input := lines(ctx, t.seat.In)
 	offers := make(chan *offer)
 	if t.seat.Turns != nil {
 		go desk{t.seat.Turns, t.seat.TurnCheck, t.page, offers}.run(ctx)
@@ -155,7 +112,7 @@ func (t *Talk) Talk(ctx context.Context) error {
 	}
 	for {
 		select {
-		case line, ok := <-input:
+		case line, ok := <-t.input:
 			if !ok {
 				return nil
 			}
@@ -164,6 +121,10 @@ func (t *Talk) Talk(ctx context.Context) error {
 			}
 		case a := <-t.asks:
 			t.ask(a)
+		case a := <-t.withdrawn:
+			t.withdraw(a)
+		case <-t.broken.all:
+			return errBroken
 		case o := <-offers:
 			if t.turn != nil {
 				close(o.end) // it is offered again
@@ -263,7 +224,7 @@ func (t *Talk) cancel(ctx context.Context) {
 // ask takes a question of the agent in. One that nobody could answer is refused.
 func (t *Talk) ask(a *ask) {
 	switch {
-	case t.turn == nil, len(a.request.Options) == 0:
+	case t.turn == nil && !t.opening, len(a.request.Options) == 0:
 		a.answer <- proto.NewRequestPermissionOutcomeCancelled()
 		t.page.line("[the agent asks out of turn, or without an answer to choose: it is refused]")
 		return
@@ -277,45 +238,26 @@ func (t *Talk) ask(a *ask) {
 	}
 }
 
+// withdraw takes a question back that the agent does not ask any more.
+func (t *Talk) withdraw(a *ask) {
+	i := slices.Index(t.asked, a)
+	if i < 0 {
+		return // it was answered in the same moment
+	}
+	t.asked = slices.Delete(t.asked, i, i+1)
+	if i > 0 {
+		return // nobody has seen it
+	}
+	t.page.line("[the agent takes its question back]")
+	if len(t.asked) > 0 {
+		t.page.question(t.asked[0].request)
+	}
+}
+
 // drop refuses the questions that wait: their turn has ended.
 func (t *Talk) drop() {
 	for _, a := range t.asked {
 		a.answer <- proto.NewRequestPermissionOutcomeCancelled()
 	}
 	t.asked = nil
-}
-
-// failed says what went wrong; an agent that is gone said nothing.
-func (t *Talk) failed(what string, err error) error {
-	select {
-	case <-t.conn.Done():
-		return fmt.Errorf("%s: %w", what, errGone)
-	default:
-		return fmt.Errorf("%s: %s", what, said(err))
-	}
-}
-
-// loginFor tells of the logins that an agent wants, where that is why it
-// refused; else nil.
-func loginFor(err error, methods []proto.AuthMethod) error {
-	var r *proto.RequestError
-	if !errors.As(err, &r) || r.Code != authRequired {
-		return nil
-	}
-	var names []string
-	for _, m := range methods {
-		if m.Agent != nil {
-			names = append(names, m.Agent.Name)
-		}
-	}
-	return exitError{ExitLogin, fmt.Errorf("the agent wants a login first (%s): log in with its own command in the same home", cmp.Or(clean(strings.Join(names, ", ")), "it does not say how"))}
-}
-
-// said is what an agent's error says, without the protocol around it.
-func said(err error) string {
-	var r *proto.RequestError
-	if errors.As(err, &r) {
-		return clean(r.Message)
-	}
-	return clean(err.Error())
 }

@@ -23,6 +23,9 @@ type robot struct {
 	version     proto.ProtocolVersion
 	loads       bool
 	refuses     *proto.RequestError // of session/new
+	wary        bool                // asks before it begins a session
+	raw         io.Writer           // to its client, past the protocol
+	retract     chan struct{}       // closed when it is to take its question back
 
 	mu      sync.Mutex
 	prompts []string
@@ -36,7 +39,13 @@ func (r *robot) Initialize(context.Context, proto.InitializeRequest) (proto.Init
 		AuthMethods: []proto.AuthMethod{{Agent: &proto.AuthMethodAgent{Id: "a", Name: "robot login"}}}}, nil
 }
 
-func (r *robot) NewSession(context.Context, proto.NewSessionRequest) (proto.NewSessionResponse, error) {
+func (r *robot) NewSession(ctx context.Context, p proto.NewSessionRequest) (proto.NewSessionResponse, error) {
+	if r.wary {
+		got, err := r.permission(ctx, "", "Trust this directory")
+		if err != nil || got.Outcome.Selected == nil {
+			return proto.NewSessionResponse{}, proto.NewInternalError(nil)
+		}
+	}
 	if r.refuses != nil {
 		return proto.NewSessionResponse{}, r.refuses
 	}
@@ -56,6 +65,11 @@ func (r *robot) LoadSession(_ context.Context, p proto.LoadSessionRequest) (prot
 func (r *robot) Cancel(context.Context, proto.CancelNotification) error {
 	close(r.stop)
 	return nil
+}
+
+func (r *robot) permission(ctx context.Context, id proto.SessionId, title string) (proto.RequestPermissionResponse, error) {
+	return r.conn.RequestPermission(ctx, proto.RequestPermissionRequest{SessionId: id, ToolCall: proto.ToolCallUpdate{ToolCallId: "call-2", Title: &title},
+		Options: []proto.PermissionOption{{Kind: proto.PermissionOptionKindAllowOnce, Name: "Allow", OptionId: "yes"}}})
 }
 
 func (r *robot) say(ctx context.Context, id proto.SessionId, u proto.SessionUpdate) {
@@ -109,6 +123,17 @@ func (r *robot) Prompt(ctx context.Context, p proto.PromptRequest) (proto.Prompt
 		}
 		all.Wait()
 		text = fmt.Sprintf("%d answered, %d refused", yes, no)
+	case strings.Contains(text, "retract"):
+		asking, stop := context.WithCancel(ctx)
+		go func() { <-r.retract; stop() }()
+		if _, err := r.permission(asking, p.SessionId, "Never mind"); err == nil {
+			text = "answered all the same"
+		}
+		<-r.stop
+	case strings.Contains(text, "mumble"):
+		for range strings.Count(text, "mumble") {
+			_, _ = io.WriteString(r.raw, "\x1b[2Jnot a message "+strings.Repeat("x", 1000)+"\n")
+		}
 	case strings.Contains(text, "flood"):
 		for range floods {
 			r.say(ctx, p.SessionId, proto.UpdateAgentMessageText("word "))
@@ -172,7 +197,7 @@ func enter(t *testing.T, r *robot, home string, material map[string]string) *roo
 	if r.version == 0 {
 		r.version = 1
 	}
-	r.stop, r.begun = make(chan struct{}), make(chan string, 32)
+	r.stop, r.begun, r.retract, r.raw = make(chan struct{}), make(chan string, 32), make(chan struct{}), fromAgent
 	r.conn = proto.NewAgentSideConnection(r, fromAgent, toAgent)
 	r.conn.SetLogger(slog.New(slog.DiscardHandler))
 	keyboard, keys := io.Pipe()
