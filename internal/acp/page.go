@@ -130,6 +130,7 @@ type client struct{ t *Talk }
 
 // SessionUpdate implements proto.Client. What is not known is not shown.
 func (c *client) SessionUpdate(_ context.Context, n proto.SessionNotification) error {
+	defer c.t.said.take()
 	switch u := n.Update; {
 	case u.AgentMessageChunk != nil:
 		if b := u.AgentMessageChunk.Content; b.Text != nil {

@@ -58,6 +58,7 @@ type Talk struct {
 	withdrawn chan *ask
 	asked     []*ask // that wait for an answer, the shown one first
 	broken    *broken
+	said      *paced
 	waiting   []string
 	turn      chan ending // answered when the turn under way ends; nil: none is
 	given     *offer      // the manager's turn that is under way; nil: it is not the manager's
@@ -80,23 +81,11 @@ type ask struct {
 func New(s Seat, in io.Writer, out io.Reader) *Talk {
 	t := &Talk{seat: s, page: newPage(s.Out), asks: make(chan *ask), withdrawn: make(chan *ask)}
 	t.broken = newBroken(t.page)
-	set := make(chan struct{})
-	t.conn = proto.NewClientSideConnection(&client{t}, in, held{out, set})
+	t.said = newPaced(out)
+	t.conn = proto.NewClientSideConnection(&client{t}, in, t.said)
 	t.conn.SetLogger(slog.New(t.broken))
-	close(set)
+	close(t.said.ready)
 	return t
-}
-
-// held is not read before the connection is set up: it reads from its making on.
-type held struct {
-	io.Reader
-	until <-chan struct{}
-}
-
-// Read implements io.Reader.
-func (h held) Read(p []byte) (int, error) {
-	<-h.until
-	return h.Reader.Read(p)
 }
 
 // Talk goes on until the input ends, which is no error, or the agent does.
