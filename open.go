@@ -45,6 +45,11 @@ func (m *Manager) openLog(ctx context.Context) error {
 		return err
 	}
 	m.onClose(m.log.Close)
+	if m.srv != nil {
+		if err := barrier.Sweep(ctx, m.nc); err != nil {
+			m.logger.Warn("the stream of the durability trial stays until the next start", "reason", err)
+		}
+	}
 	m.keeper = &keeper{chain: c, m: m}
 	return c.begin(ctx, m.log, accepted)
 }

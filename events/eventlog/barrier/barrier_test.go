@@ -177,17 +177,20 @@ func TestSelfTestRefuses(t *testing.T) {
 	if err := barrier.SelfTest(t.Context(), nc, where); err != nil {
 		t.Fatal(err)
 	}
+	empty := t.TempDir()
+	err := barrier.SelfTest(t.Context(), nc, func(string) string { return empty })
+	if err == nil || !strings.Contains(err.Error(), "acknowledged") {
+		t.Fatalf("blocks that do not grow pass: %v", err)
+	}
+	if err := barrier.Sweep(t.Context(), nc); err != nil {
+		t.Fatal(err)
+	}
 	js, err := jetstream.New(nc)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name := range js.StreamNames(t.Context()).Name() {
 		t.Fatalf("the trial's stream %s is left behind", name)
-	}
-	empty := t.TempDir()
-	err = barrier.SelfTest(t.Context(), nc, func(string) string { return empty })
-	if err == nil || !strings.Contains(err.Error(), "acknowledged") {
-		t.Fatalf("blocks that do not grow pass: %v", err)
 	}
 }
 

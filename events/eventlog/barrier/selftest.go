@@ -23,11 +23,11 @@ const (
 	trialBytes  = 1024
 )
 
-// SelfTest shows, on a stream of its own that it deletes again, that this
-// server writes a record into its block before it acknowledges it. msgs tells
-// where a stream's blocks are. An error says why the group profile can't be
-// used here; the caller falls back to the strict one.
-func SelfTest(ctx context.Context, nc *nats.Conn, msgs func(stream string) string) (err error) {
+// SelfTest shows, on a stream of its own, that this server writes a record into
+// its block before it acknowledges it. msgs tells where a stream's blocks are.
+// An error says why the group profile can't be used here; the caller falls back
+// to the strict one. Sweep deletes the stream once another is there.
+func SelfTest(ctx context.Context, nc *nats.Conn, msgs func(stream string) string) error {
 	if v := nc.ConnectedServerVersion(); v != PinnedServer {
 		return fmt.Errorf("the server is %s; the group profile is proved with %s", v, PinnedServer)
 	}
@@ -45,7 +45,6 @@ func SelfTest(ctx context.Context, nc *nats.Conn, msgs func(stream string) strin
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, sweep(context.WithoutCancel(ctx), js)) }()
 	dir := msgs(trial)
 	body := make([]byte, trialBytes)
 	for range trialWrites {
@@ -70,8 +69,15 @@ func SelfTest(ctx context.Context, nc *nats.Conn, msgs func(stream string) strin
 	return nil
 }
 
-// sweep deletes the trial's stream, and those of trials that were killed.
-func sweep(ctx context.Context, js jetstream.JetStream) error {
+// Sweep deletes the streams of trials, those that were killed too. It is for
+// when the log's stream is there: a moment after the last stream of an account
+// the server removes the account's directory, and a stream that is created in
+// that moment fails.
+func Sweep(ctx context.Context, nc *nats.Conn) error {
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return err
+	}
 	var all []string
 	names := js.StreamNames(ctx)
 	for name := range names.Name() {
@@ -79,7 +85,7 @@ func sweep(ctx context.Context, js jetstream.JetStream) error {
 			all = append(all, name)
 		}
 	}
-	err := names.Err()
+	err = names.Err()
 	for _, name := range all {
 		err = errors.Join(err, js.DeleteStream(ctx, name))
 	}

@@ -4,6 +4,7 @@ package machine
 
 import (
 	"bufio"
+	"bytes"
 	"net"
 	"os"
 	"path/filepath"
@@ -22,7 +23,12 @@ type heard struct {
 	in chan wire.Frame
 }
 
-func (h heard) tell(f wire.Frame) error { h.in <- f; return nil }
+// tell keeps a copy: what is told is the caller's again when it returns.
+func (h heard) tell(f wire.Frame) error {
+	f.Data = bytes.Clone(f.Data)
+	h.in <- f
+	return nil
+}
 
 func (h heard) next() wire.Frame {
 	h.t.Helper()
