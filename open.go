@@ -78,7 +78,7 @@ func (m *Manager) openViews(context.Context) error {
 	views, err := projections.Load(m.dir.File(snapshotFile), m.keeper.identity(), m.opts.Space)
 	if err != nil {
 		if fault.CodeOf(err) != fault.NotFound {
-			m.logger.Warn("starting without a snapshot", "reason", err)
+			m.logger.Warn("the start takes longer, and nothing is lost: the whole log is folded in place of the snapshot", "reason", err)
 		}
 		views = projections.NewViews(m.opts.Space)
 	}

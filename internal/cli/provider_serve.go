@@ -161,7 +161,7 @@ func (a *app) provideOn(ctx context.Context, f serveFlags, dir string, clock *st
 	ended := make(chan error, 1)
 	go func() { ended <- s.Serve(ctx, l, f.tls) }()
 	e := served{URL: "https://" + l.Addr().String(), Provider: driver.Name(), PID: os.Getpid()}
-	if err := a.tellServed(dir, e); err != nil {
+	if err := a.tellServed(dir, e, f.shown()); err != nil {
 		_ = l.Close()
 		<-ended
 		return err
@@ -169,8 +169,21 @@ func (a *app) provideOn(ctx context.Context, f serveFlags, dir string, clock *st
 	return <-ended
 }
 
+// shown is what a manager has to show to this provider, as --hosted wants it.
+func (f serveFlags) shown() string {
+	files := ""
+	if f.tls.ClientCAFile != "" {
+		files += ",cert=FILE,key=FILE"
+	}
+	if f.bearer != "" {
+		files += ",bearer=FILE"
+	}
+	return files
+}
+
 // tellServed says where the provider is: on standard output, and in a file.
-func (a *app) tellServed(dir string, e served) error {
+// shown is what a manager shows to it.
+func (a *app) tellServed(dir string, e served, shown string) error {
 	raw, err := json.Marshal(e)
 	if err != nil {
 		return err
@@ -179,7 +192,7 @@ func (a *app) tellServed(dir string, e served) error {
 		return fault.New(fault.FailedPrecondition, "%s can't be written", filepath.Join(dir, endpointName))
 	}
 	return a.show(e, func(w io.Writer) {
-		fmt.Fprintf(w, "serving %s at %s\nnext, where the manager runs: berth up --hosted NAME=%s,ca=FILE,cert=FILE,key=FILE\n", e.Provider, e.URL, e.URL)
+		fmt.Fprintf(w, "serving %s at %s\nnext, where the manager runs: berth up --hosted NAME=%s,ca=FILE%s\n", e.Provider, e.URL, e.URL, shown)
 	})
 }
 

@@ -248,7 +248,7 @@ func sayStopped(w io.Writer, f stopFlags, r stopResult) {
 	case f.seats:
 		fmt.Fprintf(w, "environments retired: %d, still held: %d\n", retired, r.Held)
 	case r.Held > 0:
-		fmt.Fprintf(w, "environments that go on running: %d\nnext: berth up\n", r.Held)
+		fmt.Fprintf(w, "environments that go on as they are: %d\nnext: berth up\n", r.Held)
 	}
 }
 
