@@ -159,9 +159,17 @@ func foreignReference(b *bench) {
 	if f, err := b.d.Inspect(b.ctx, one.id, two.ref); err == nil {
 		b.Errorf("inspect of one environment with the reference of another: %+v", f)
 	}
-	op := one.op(events.VerbProvision, events.Arguments{})
-	op.Ref = two.ref
-	one.refused(op)
+	// The end too: what would be destroyed is not what is meant.
+	for _, v := range []events.Verb{events.VerbProvision, events.VerbStop, events.VerbDestroy} {
+		op := one.op(v, events.Arguments{})
+		op.Ref = two.ref
+		one.refused(op)
+	}
+	for _, s := range []*seat{one, two} {
+		if f := s.inspect(); f.State == events.StateAbsent || f.State == events.StateStopped || f.Ref != s.ref {
+			b.Errorf("after refused calls with another reference: %+v", f)
+		}
+	}
 }
 
 func destroyed(b *bench) {

@@ -188,9 +188,13 @@ func (c *Call) record(e seatdir.Entry) error {
 }
 
 // refusal is why the state does not allow the verb, or nil. The end is always
-// allowed, also of what was never made. A pause and a resume are carried out with the look.
+// allowed, also of what was never made, but not of what is another one than is
+// meant. A pause and a resume are carried out with the look.
 func (c *Call) refusal(ctx context.Context) error {
 	v, id := c.Op.Verb, c.Op.Environment
+	if ref := c.J.Ref; v != events.VerbReserve && ref != "" && c.Op.Ref != "" && c.Op.Ref != ref {
+		return fault.New(fault.Conflict, "environment %s is %s here, not the reference of the operation", id, ref)
+	}
 	if v == events.VerbDestroy {
 		return nil
 	}
@@ -205,9 +209,6 @@ func (c *Call) refusal(ctx context.Context) error {
 	}
 	if v == events.VerbReserve {
 		return fault.New(fault.AlreadyExists, "environment %s is already reserved by another operation", id)
-	}
-	if c.Op.Ref != "" && c.Op.Ref != c.J.Ref {
-		return fault.New(fault.Conflict, "environment %s is %s here, not the reference of the operation", id, c.J.Ref)
 	}
 	if len(c.J.Operations) >= seatdir.MaxOperations && v != events.VerbStop {
 		return fault.New(fault.ResourceExhausted, "environment %s has seen %d operations, the most there can be", id, seatdir.MaxOperations)
