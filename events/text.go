@@ -99,8 +99,17 @@ func secretURL(s string) bool {
 	return false
 }
 
+// Steers says that a character steers what shows a text, and is not shown itself:
+// a control character, a separator of lines or paragraphs, or one that turns the
+// direction of what follows around, so that a line reads otherwise than it is.
+// The marks that a script from right to left needs (U+200E, U+200F, U+061C) turn
+// nothing around.
+func Steers(r rune) bool {
+	return unicode.IsControl(r) || r >= '\u2028' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069'
+}
+
 // Scrub makes arbitrary text of a provider or store fit to be kept and shown
-// (E13): invalid UTF-8 and control characters become spaces, what looks like a
+// (E13): invalid UTF-8 and what steers a terminal become spaces, what looks like a
 // secret becomes [redacted], and the rest is cut to 2048 bytes. The result
 // always passes CheckText.
 func Scrub(s string) string {
@@ -112,7 +121,7 @@ func Scrub(s string) string {
 	s = strings.ToValidUTF8(s, "\uFFFD")
 	s = pemRE.ReplaceAllString(s, "[redacted]")
 	s = strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
+		if Steers(r) {
 			return ' '
 		}
 		return r

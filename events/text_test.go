@@ -60,15 +60,16 @@ func TestScrubE13(t *testing.T) {
 		}
 	}
 	for in, want := range map[string]string{
-		"plain":                              "plain",
-		"dial tcp: refused\n":                "dial tcp: refused ",
-		"login token=abc failed":             "login [redacted] failed",
-		"password: 'a b c' x":                "[redacted] x",
-		"GET https://u:p@h/ says no":         "GET [redacted URL] says no",
-		"got Bearer abc from x":              "got [redacted] from x",
-		"\x00\x01":                           "(no text)",
-		strings.Repeat("a", 3*MaxText):       strings.Repeat("a", MaxText-3) + "…",
-		"-----BEGIN PRIVATE KEY-----\nabc\n": "[redacted]",
+		"plain":                               "plain",
+		"dial tcp: refused\n":                 "dial tcp: refused ",
+		"login token=abc failed":              "login [redacted] failed",
+		"password: 'a b c' x":                 "[redacted] x",
+		"GET https://u:p@h/ says no":          "GET [redacted URL] says no",
+		"got Bearer abc from x":               "got [redacted] from x",
+		"\x00\x01":                            "(no text)",
+		"ok \u202edeliaf\u202c \u2066x\u2069": "ok  deliaf   x ",
+		strings.Repeat("a", 3*MaxText):        strings.Repeat("a", MaxText-3) + "…",
+		"-----BEGIN PRIVATE KEY-----\nabc\n":  "[redacted]",
 	} {
 		if got := Scrub(in); got != want {
 			t.Errorf("%.40q became %.60q, want %.60q", in, got, want)

@@ -6,10 +6,11 @@ import (
 	"io"
 	"strings"
 	"sync"
-	"unicode"
 
 	"github.com/charmbracelet/x/ansi"
 	proto "github.com/coder/acp-go-sdk"
+
+	"berth/events"
 )
 
 // maxTools bounds the tool calls whose titles are remembered.
@@ -81,7 +82,7 @@ func (p *page) tool(id proto.ToolCallId, title *string, status *proto.ToolCallSt
 	if status == nil {
 		return // what it puts out meanwhile is the agent's to tell
 	}
-	p.whole(clean(fmt.Sprintf("[%s: %s]", name, *status)))
+	p.whole(row("[%s: %s]", name, *status))
 	if *status == proto.ToolCallStatusCompleted || *status == proto.ToolCallStatusFailed {
 		delete(p.tools, id)
 	}
@@ -92,7 +93,7 @@ func (p *page) plan(entries []proto.PlanEntry) {
 	defer p.mu.Unlock()
 	p.whole("[plan]")
 	for _, e := range entries {
-		p.whole(clean(fmt.Sprintf("  %s (%s)", e.Content, e.Status)))
+		p.whole(row("  %s (%s)", e.Content, e.Status))
 	}
 }
 
@@ -107,9 +108,9 @@ func (p *page) question(r proto.RequestPermissionRequest) {
 	if what == "" {
 		what = string(r.ToolCall.ToolCallId)
 	}
-	p.whole(clean(fmt.Sprintf("[the agent asks: %s]", what)))
+	p.whole(row("[the agent asks: %s]", what))
 	for i, o := range r.Options {
-		p.whole(clean(fmt.Sprintf("  %d  %s", i+1, o.Name)))
+		p.whole(row("  %d  %s", i+1, o.Name))
 	}
 	p.whole("[type the number of an answer; Ctrl-C ends the turn]")
 }
@@ -118,11 +119,22 @@ func (p *page) question(r proto.RequestPermissionRequest) {
 // sequence that comes in two pieces the rest is shown.
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {
-		if r != '\n' && r != '\t' && unicode.IsControl(r) {
+		if r != '\n' && r != '\t' && events.Steers(r) {
 			return -1
 		}
 		return r
 	}, ansi.Strip(s))
+}
+
+// row is one line, whatever is in it: what is asked must not bring lines of its
+// own that read like an answer to choose.
+func row(format string, args ...any) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\t' {
+			return ' '
+		}
+		return r
+	}, clean(fmt.Sprintf(format, args...)))
 }
 
 // client is the side of the protocol that an agent calls.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 
+	"berth/events"
 	"berth/events/fault"
 )
 
@@ -58,17 +59,32 @@ func optOut(e *fault.Error) string {
 	return ""
 }
 
-// oneLine keeps what others wrote from drawing on the terminal.
+// oneLine keeps what others wrote from drawing on the terminal, and from
+// reading otherwise than it is.
 func oneLine(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || r == '\t' {
 			return ' '
 		}
-		if r < 0x20 || r == 0x7f || r >= 0x80 && r < 0xa0 {
-			return '?'
-		}
-		return r
+		return shown(r)
 	}, s)
+}
+
+// paragraphs is oneLine for a text of several lines, which has no end of its own.
+func paragraphs(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\n' || r == '\t' {
+			return r
+		}
+		return shown(r)
+	}, strings.TrimRight(s, "\n"))
+}
+
+func shown(r rune) rune {
+	if events.Steers(r) {
+		return '?'
+	}
+	return r
 }
 
 // machine says that a script reads the output. The arguments are looked at

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -99,7 +98,7 @@ func (a *app) sayGivenBack(r commands.TurnResult, result json.RawMessage) error 
 	}{r, end}, func(w io.Writer) {
 		fmt.Fprintln(w, oneLine(fmt.Sprintf("%s gave the turn back: %s %s", r.Name, end.Status, end.To)))
 		if end.Note != "" {
-			fmt.Fprintln(w, strings.TrimRight(end.Note, "\n"))
+			fmt.Fprintln(w, paragraphs(end.Note))
 		}
 	})
 }
@@ -161,7 +160,7 @@ func (a *app) turnPendingCommand() *cobra.Command {
 					fmt.Fprintln(w, "no turn waits")
 				}
 				for _, t := range r.Turns {
-					fmt.Fprintf(w, "turn %s, until %s\n%s\n", t.GoalID, t.DeadlineAt, strings.TrimRight(t.Payload, "\n"))
+					fmt.Fprintf(w, "turn %s, until %s\n%s\n", t.GoalID, t.DeadlineAt, paragraphs(t.Payload))
 				}
 			})
 		},
