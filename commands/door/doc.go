@@ -18,7 +18,9 @@ import (
 
 // Limits of one door.
 const (
-	MaxConnections = 64 // at a time; more wait in the kernel or are closed
+	// MaxConnections is how many are open at a time. One more takes the place of
+	// the one that has asked nothing for longest; where all have asked, it is closed.
+	MaxConnections = 64
 	// patience is how long a peer may take to send its request.
 	patience = 30 * time.Second
 	// maxLine is the longest line of either side, in bytes.

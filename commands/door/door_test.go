@@ -235,3 +235,52 @@ func TestLinesAreBounded(t *testing.T) {
 		t.Errorf("one byte more: %v", err)
 	}
 }
+
+// A seat that opens connections and asks nothing keeps no other one out: the
+// oldest of them makes room.
+func TestWhoAsksNothingKeepsNobodyOut(t *testing.T) {
+	r := newRig(t)
+	r.open()
+	for range 2 * MaxConnections {
+		c, err := dial(r.o.Dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if _, err := bufio.NewReader(c).ReadString('\n'); err != nil { // it has a place
+			t.Fatal(err)
+		}
+	}
+	if err := r.yield(r.holder); err != nil {
+		t.Errorf("a seat that asks: %v", err)
+	}
+}
+
+// Who has asked keeps its place: where all have, one more is turned away.
+func TestWhoHasAskedIsAnswered(t *testing.T) {
+	h := hall{places: map[net.Conn]bool{}}
+	var all []net.Conn
+	next := func() net.Conn {
+		mine, yours := net.Pipe()
+		t.Cleanup(func() { _, _ = mine.Close(), yours.Close() })
+		return mine
+	}
+	for range MaxConnections {
+		c := next()
+		if all = append(all, c); !h.enter(c) || !h.asks(c) {
+			t.Fatal("there is room")
+		}
+	}
+	if h.enter(next()) {
+		t.Error("one of those that had asked lost its place")
+	}
+	h.leave(all[0])
+	idle := next()
+	if !h.enter(idle) || !h.enter(next()) || h.asks(idle) {
+		t.Error("who asked nothing for longest keeps its place")
+	}
+	h.leave(idle) // again
+	if len(h.places) != MaxConnections || len(h.waiting) != 1 {
+		t.Errorf("%d places, %d wait", len(h.places), len(h.waiting))
+	}
+}

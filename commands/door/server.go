@@ -70,7 +70,7 @@ func Serve(ctx context.Context, o Options) error {
 	}
 	stop := context.AfterFunc(ctx, func() { _ = l.Close() })
 	defer stop()
-	slots := make(chan struct{}, MaxConnections)
+	open := hall{places: map[net.Conn]bool{}}
 	var busy sync.WaitGroup
 	defer busy.Wait()
 	for {
@@ -78,20 +78,20 @@ func Serve(ctx context.Context, o Options) error {
 		if err != nil {
 			return errors.Join(err, l.Close())
 		}
-		select {
-		case slots <- struct{}{}:
-			busy.Go(func() {
-				defer func() { <-slots }()
-				o.answer(ctx, c)
-			})
-		default:
+		if !open.enter(c) {
 			_ = c.Close()
+			continue
 		}
+		busy.Go(func() {
+			defer open.leave(c)
+			o.answer(ctx, c, func() bool { return open.asks(c) })
+		})
 	}
 }
 
-// answer is one connection: greeting, request, reply.
-func (o Options) answer(ctx context.Context, c net.Conn) {
+// answer is one connection: greeting, request, reply. keep is told once the
+// request is there, and says whether there is still somebody to answer.
+func (o Options) answer(ctx context.Context, c net.Conn, keep func() bool) {
 	defer c.Close()
 	stop := context.AfterFunc(ctx, func() { _ = c.SetReadDeadline(time.Now()) })
 	defer stop()
@@ -104,7 +104,7 @@ func (o Options) answer(ctx context.Context, c net.Conn) {
 	}
 	g := greeting{Version: version, Space: o.Space, Owner: o.Owner, Challenge: base64.RawURLEncoding.EncodeToString(random)}
 	var a asking
-	if writeLine(c, g) != nil || readLine(bufio.NewReader(c), &a) != nil {
+	if writeLine(c, g) != nil || readLine(bufio.NewReader(c), &a) != nil || !keep() {
 		return
 	}
 	reply := commands.Reply{}
