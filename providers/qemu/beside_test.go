@@ -228,3 +228,34 @@ func TestRestoreAfter(t *testing.T) {
 		t.Errorf("the old machine: %v", err)
 	}
 }
+
+// A machine that was booted with a home beside the old one shows its sign anew,
+// also one that it gave before it had the place, and what it said until then is
+// not lost and not torn.
+func TestRestoreShowsItsSignAnew(t *testing.T) {
+	needMachines(t)
+	r := newRig(t)
+	for _, ready := range []events.ReadySign{{Kind: events.SignFD}, {Kind: events.SignPattern, Pattern: "^all is up$"}} {
+		p := plan("echo all is up; (echo up >&3) 2>/dev/null; cat note; echo said; read x; echo kept >note; echo noted; read x")
+		p.Connector = &events.Connector{Name: "exec", Ready: &ready}
+		id, _ := r.running(p)
+		was := func() *events.Readiness { return r.inspect(id).Ready }
+		r.until("the sign", func() bool { return was() != nil })
+		if err := r.say(id, "go\n"); err != nil {
+			t.Fatal(err)
+		}
+		r.untilLog(id, "noted")
+		op := r.op(id, events.VerbCheckpoint)
+		op.Arguments.CheckpointID = "home"
+		r.must(op)
+		first, said := was().Since, len(r.logs(id))
+		r.must(r.back(id, "home"))
+		r.until("the sign of the new machine", func() bool { got := was(); return got != nil && got.Since.After(first) })
+		var after string
+		r.until("what it says", func() bool { after = r.logs(id)[said:]; return strings.Contains(after, "said") })
+		if got := strings.Join(strings.Fields(after), " "); got != "all is up kept said" {
+			t.Errorf("%s: it says %q", ready, got)
+		}
+		r.must(r.op(id, events.VerbDestroy))
+	}
+}
