@@ -183,6 +183,9 @@ func (d *Base) observeSeat(ctx context.Context, dir seatdir.Dir, f events.Facts,
 		}
 		return f, kept.Seen(d.kind.Holder, dir.ID, err)
 	}
+	if resp.Standing {
+		return d.replacing(ctx, dir, f, locked)
+	}
 	f.State, f.Ready = stateOf(resp), resp.Ready
 	if seen := d.kind.Sees(id); seen != "" {
 		f.Network = seen // also when it is not the recorded one (R25)
@@ -193,6 +196,25 @@ func (d *Base) observeSeat(ctx context.Context, dir seatdir.Dir, f events.Facts,
 		return f, err
 	}
 	return f, nil
+}
+
+// replacing observes a seat whose place is being taken when that is decided:
+// whoever takes it has the lock until then, and where it died of it, the seat that
+// stands still finds out what counts.
+func (d *Base) replacing(ctx context.Context, dir seatdir.Dir, f events.Facts, locked bool) (events.Facts, error) {
+	if !locked {
+		unlock, err := dir.Lock(ctx)
+		if err != nil {
+			return f, err
+		}
+		defer unlock()
+	}
+	select {
+	case <-ctx.Done():
+		return f, ctx.Err()
+	case <-time.After(5 * time.Millisecond):
+	}
+	return d.observeSeat(ctx, dir, f, true, status)
 }
 
 func stateOf(r custodian.Response) events.ProviderState {

@@ -77,8 +77,11 @@ type Post struct {
 
 	Mu     sync.Mutex
 	Frozen bool
-	Ending bool   // from here nothing is frozen or asked to stop again
-	Why    string // what the exit proof will say
+	// Standing says that the seat stands still, because another one is about to
+	// take its place; whether that has happened is not known yet.
+	Standing bool
+	Ending   bool   // from here nothing is frozen or asked to stop again
+	Why      string // what the exit proof will say
 
 	yielded bool // the place is taken: no exit is proved
 

@@ -57,8 +57,10 @@ type Request struct {
 type Response struct {
 	Fault  *fault.Error `json:"fault,omitempty"`
 	Frozen bool         `json:"frozen"`
-	From   int64        `json:"from"` // attach: offset of the first byte that follows
-	Next   int64        `json:"next"` // offset after the newest output
+	// Standing says that another seat is taking the place of this one.
+	Standing bool  `json:"standing,omitempty"`
+	From     int64 `json:"from"` // attach: offset of the first byte that follows
+	Next     int64 `json:"next"` // offset after the newest output
 	// Delivered is how many bytes of an input the terminal took, also with a
 	// fault.
 	Delivered int `json:"delivered,omitempty"`

@@ -86,7 +86,7 @@ func (p *Post) answer(conn *net.UnixConn) {
 	first, next := p.out.span()
 	resp.From, resp.Next = max(first, r.From), next
 	p.Mu.Lock()
-	resp.Frozen = p.seat.Paused()
+	resp.Frozen, resp.Standing = p.seat.Paused(), p.Standing
 	p.Mu.Unlock()
 	resp.Ready = p.Sign.now()
 	b, err := json.Marshal(resp)

@@ -126,7 +126,7 @@ func (s *supervisor) stand(ctx context.Context, data []byte) (after func(net.Con
 		s.setFrozen(true)
 	}
 	s.Mu.Lock()
-	s.standing, s.wasFrozen = true, was
+	s.Standing, s.wasFrozen = true, was
 	s.Mu.Unlock()
 	return func(conn net.Conn) { s.stood(conn, st) }, nil
 }
@@ -146,7 +146,7 @@ func (s *supervisor) stood(conn net.Conn, st custodian.Standing) {
 		_ = s.goOn(ctx) // the monitor answers, or the machine has ended
 	}
 	s.Mu.Lock()
-	s.standing = false
+	s.Standing = false
 	s.Mu.Unlock()
 	if !s.Frozen {
 		_ = s.hello(ctx) // an agent that does not answer did not before

@@ -34,7 +34,7 @@ func (s *supervisor) ending() bool {
 func (s *supervisor) actingThen(f func() (rest func(), err error)) error {
 	s.act.Lock()
 	s.Mu.Lock()
-	ending, standing := s.Ending, s.standing
+	ending, standing := s.Ending, s.Standing
 	s.Mu.Unlock()
 	if standing {
 		s.act.Unlock()

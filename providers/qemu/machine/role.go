@@ -41,9 +41,8 @@ type supervisor struct {
 
 	act    sync.Mutex // held by whoever pauses, resumes, saves
 	thawed *sync.Cond // of act: the machine goes on, or ends
-	// standing says that another machine is about to take the place, and
-	// wasFrozen whether this one was paused before; they need Mu.
-	standing, wasFrozen bool
+	// wasFrozen says that it was paused before it stood still; needs Mu.
+	wasFrozen bool
 }
 
 // Main runs the role, as custodian.Post.Run says.
@@ -131,7 +130,7 @@ func (s *supervisor) do(ctx context.Context, r custodian.Request) error {
 }
 
 // Paused implements custodian.Seat. To stand still is no pause.
-func (s *supervisor) Paused() bool { return s.Frozen && (!s.standing || s.wasFrozen) }
+func (s *supervisor) Paused() bool { return s.Frozen && (!s.Standing || s.wasFrozen) }
 
 // Keep implements custodian.Seat: it waits for the end of the command or of the
 // machine, and ends the machine.
