@@ -14,7 +14,7 @@ func by(names ...string) row { return row{shown: names} }
 func (r row) but(open string) row { r.open = open; return r }
 
 const (
-	noIdleStop = "Berth stops no seat for being idle: it ends by its lifetime, whoever is attached"
+	noIdleStop = "Berth has no idle stop: a seat ends at its deadline and not before, active or not; no test has a terminal attached meanwhile"
 	noReplace  = "Berth has no verb that replaces an environment: a second one under another name, then the end of the first, is what is shown"
 )
 
@@ -50,7 +50,7 @@ var table = map[int]row{
 	31: by("aggregates.TestPlanRefuses", "sagas.TestExtendAgainstExpiry", "conformance: extend-never-shortens", "script: extend"),
 	33: by("providers/process.TestTheCustodianEnforcesTheLifetime", "conformance: ends-by-itself"),
 	34: by("script: pause").but("the policy, a lifetime that runs on while paused, is stated; only the pause itself is shown"),
-	35: {open: noIdleStop},
+	35: by("internal/prove/bubble.TestLifetimesEndOnTime", "internal/prove/bubble.TestExtendInManySteps").but(noIdleStop),
 	36: by("sagas.TestExpiry", "internal/prove/bubble.TestLifetimesEndOnTime").but("no test sets a time zone with summer time; every time is UTC"),
 	37: by("providers/qemu.TestAMachinesLife").but("the agent sets the guest's clock when it is greeted; no test compares it after an hour"),
 	38: by("internal/steady.TestClockTellsASkewOnceAndGoesOn", "providers/process/seatdir.TestDeadlineIgnoresTheWallClock", "aggregates.TestForgottenNeverGoesBack"),
