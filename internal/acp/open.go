@@ -98,7 +98,7 @@ func (t *Talk) open(ctx context.Context) error {
 func (t *Talk) failed(what string, err error) error {
 	select {
 	case <-t.conn.Done():
-		return fmt.Errorf("%s: %w", what, errGone)
+		return fmt.Errorf("%s: %w", what, t.gone())
 	default:
 		return fmt.Errorf("%s: %s", what, said(err))
 	}

@@ -82,3 +82,13 @@ func TestWhatIsNoMessage(t *testing.T) {
 		t.Errorf("it ended with %v", err)
 	}
 }
+
+// A message that is too long to be read is named as the end of the agent.
+func TestAMessageWithoutEnd(t *testing.T) {
+	w := enter(t, &robot{}, "", nil)
+	ended := w.opens(t)
+	w.types(t, "drone")
+	if err := within(t, ended); !errors.Is(err, errLong) {
+		t.Errorf("it ended with %v", err)
+	}
+}

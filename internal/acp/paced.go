@@ -16,6 +16,9 @@ const (
 	// maxPace bounds the wait for updates that the library does not pass on, since
 	// it can't read them.
 	maxPace = time.Second
+	// maxMessage is the longest message the library reads, in bytes: at a longer
+	// one it closes the connection.
+	maxMessage = 10 << 20
 )
 
 // update is in every message with an update, and in no text: there it is quoted.
@@ -30,6 +33,8 @@ type paced struct {
 	taken atomic.Int64
 	given int64
 	tail  []byte // the last bytes given, which may begin an update
+	line  int    // bytes given of a message that has not ended
+	long  atomic.Bool
 }
 
 func newPaced(from io.Reader) *paced {
@@ -47,10 +52,28 @@ func (p *paced) Read(b []byte) (int, error) {
 		}
 	}
 	n, err := p.from.Read(b[:min(len(b), maxGulp)])
+	p.measure(b[:n])
 	p.tail = append(p.tail, b[:n]...)
 	p.given += int64(bytes.Count(p.tail, update))
 	p.tail = append(p.tail[:0], p.tail[max(0, len(p.tail)-len(update)+1):]...)
 	return n, err
+}
+
+// measure notes a message that is longer than the library reads.
+func (p *paced) measure(b []byte) {
+	for len(b) > 0 {
+		end := bytes.IndexByte(b, '\n')
+		if end < 0 {
+			end = len(b)
+		}
+		if p.line += end; p.line >= maxMessage {
+			p.long.Store(true)
+		}
+		if end == len(b) {
+			return
+		}
+		b, p.line = b[end+1:], 0
+	}
 }
 
 // take says that one update was taken.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -28,6 +29,9 @@ const (
 
 // errGone is the end of an agent that nobody asked for.
 var errGone = errors.New("the agent closed its connection")
+
+// errLong is the end of an agent that is not read any further.
+var errLong = fmt.Errorf("the agent sent a message of more than %d MiB, which is not read", maxMessage>>20)
 
 // Seat is what surrounds a conversation.
 type Seat struct {
@@ -142,9 +146,17 @@ func (t *Talk) Talk(ctx context.Context) error {
 		case <-t.seat.Interrupts:
 			t.cancel(ctx)
 		case <-t.conn.Done():
-			return errGone
+			return t.gone()
 		}
 	}
+}
+
+// gone is why there is no connection any more.
+func (t *Talk) gone() error {
+	if t.said.long.Load() {
+		return errLong
+	}
+	return errGone
 }
 
 // hear takes what was typed: the answer to what is asked, a prompt, or one for

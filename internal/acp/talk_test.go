@@ -134,6 +134,8 @@ func (r *robot) Prompt(ctx context.Context, p proto.PromptRequest) (proto.Prompt
 		for range strings.Count(text, "mumble") {
 			_, _ = io.WriteString(r.raw, "\x1b[2Jnot a message "+strings.Repeat("x", 1000)+"\n")
 		}
+	case strings.Contains(text, "drone"):
+		_, _ = io.WriteString(r.raw, strings.Repeat("x", maxMessage))
 	case strings.Contains(text, "flood"):
 		for range floods {
 			r.say(ctx, p.SessionId, proto.UpdateAgentMessageText("word "))
