@@ -44,10 +44,19 @@ func (r *rig) remembering() (events.EnvironmentID, events.Facts) {
 	return id, f
 }
 
-// goesOn: the machine is the one that it was, and has what it had in memory.
+// goesOn: the machine is the one that it was, and has what it had in memory. It
+// may be about to stand still for one that is dead already, and takes no input
+// until it has seen that.
 func (r *rig) goesOn(id events.EnvironmentID, was events.Facts, line string, number int) {
 	r.Helper()
-	r.tell(id, line, fmt.Sprintf("%s is number %d on demo", line, number))
+	r.until("typing "+line, func() bool {
+		err := r.say(id, line+"\n")
+		if err != nil && fault.From(err).Outcome != fault.NotExecuted {
+			r.Fatalf("typing %q: %v", line, err)
+		}
+		return err == nil
+	})
+	r.untilLog(id, fmt.Sprintf("%s is number %d on demo", line, number))
 	if got := r.inspect(id); got.State != was.State || got.Incarnation != was.Incarnation {
 		r.Errorf("it is %+v, and was %+v", got, was)
 	}

@@ -116,18 +116,16 @@ func (s *supervisor) stand(ctx context.Context, data []byte) (after func(net.Con
 	if err := json.Unmarshal(data, &st); err != nil {
 		return nil, fault.New(fault.BadRequest, "not a request to stand still: %s", err)
 	}
-	was := s.Frozen
+	s.setStanding(true) // before it is frozen, so that it is at no moment seen as paused
 	qctx, cancel := context.WithTimeout(ctx, quietPatience)
 	defer cancel()
 	if s.freeze(qctx) != nil {
 		if err := s.mon.Do(ctx, "stop", nil, nil); err != nil {
+			s.setStanding(false)
 			return nil, err
 		}
 		s.setFrozen(true)
 	}
-	s.Mu.Lock()
-	s.Standing, s.wasFrozen = true, was
-	s.Mu.Unlock()
 	return func(conn net.Conn) { s.stood(conn, st) }, nil
 }
 
@@ -145,10 +143,15 @@ func (s *supervisor) stood(conn net.Conn, st custodian.Standing) {
 	if !s.wasFrozen {
 		_ = s.goOn(ctx) // the monitor answers, or the machine has ended
 	}
-	s.Mu.Lock()
-	s.Standing = false
-	s.Mu.Unlock()
+	s.setStanding(false)
 	if !s.Frozen {
 		_ = s.hello(ctx) // an agent that does not answer did not before
 	}
+}
+
+// setStanding needs s.act.
+func (s *supervisor) setStanding(is bool) {
+	s.Mu.Lock()
+	defer s.Mu.Unlock()
+	s.Standing, s.wasFrozen = is, s.Frozen
 }
