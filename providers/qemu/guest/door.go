@@ -6,7 +6,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"sync"
 
 	"berth/providers"
 	"berth/providers/qemu/wire"
@@ -15,11 +14,8 @@ import (
 // door is the socket at which programs in the guest reach the manager of their
 // seat. What they say and hear passes the port as it is.
 type door struct {
-	out *wire.Writer
-
-	mu   sync.Mutex
-	last uint64 // number of the newest stream
-	open map[uint64]chan []byte
+	out     *wire.Writer
+	streams wire.Streams
 }
 
 // openDoor serves programs that come, for as long as the guest runs.
@@ -35,32 +31,28 @@ func openDoor(dir string, out *wire.Writer) (*door, error) {
 	if err := os.Chmod(path, 0o666); err != nil { // who asks is proved by signature
 		return nil, err
 	}
-	d := &door{out: out, open: map[uint64]chan []byte{}}
+	d := &door{out: out}
 	go func() {
-		for {
+		for id := uint64(1); ; id++ {
 			c, err := l.Accept()
 			if err != nil {
 				say("the door: %s", err)
 				return
 			}
-			d.enter(c)
+			d.enter(id, c)
 		}
 	}()
 	return d, nil
 }
 
 // enter begins a stream for a program, or turns it away when there are too many.
-func (d *door) enter(c net.Conn) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if len(d.open) >= wire.MaxDoors {
+func (d *door) enter(id uint64, c net.Conn) {
+	in, ok := d.streams.Begin(id)
+	if !ok {
 		_ = c.Close()
 		return
 	}
-	d.last++
-	in := make(chan []byte, wire.MaxDoorChunks)
-	d.open[d.last] = in
-	go d.tell(d.last, c)
+	go d.tell(id, c)
 	go hear(c, in)
 }
 
@@ -74,7 +66,7 @@ func (d *door) tell(id uint64, c net.Conn) {
 			n, err = c.Read(buf)
 		}
 	}
-	d.leave(id)
+	d.streams.End(id)
 	_ = d.out.Send(wire.Frame{Do: wire.Door, Stream: id}) // one that can't be sent is the end of the machine
 }
 
@@ -92,42 +84,8 @@ func hear(c net.Conn, in <-chan []byte) {
 // of stream 0 is that of all. It does not wait for the program.
 func (d *door) deliver(f wire.Frame) {
 	if f.Stream == 0 {
-		for _, id := range d.ids() {
-			d.leave(id)
-		}
+		d.streams.EndAll()
 		return
 	}
-	d.mu.Lock()
-	in := d.open[f.Stream]
-	full := false
-	if in != nil && len(f.Data) > 0 {
-		select {
-		case in <- f.Data:
-		default:
-			full = true // a program that does not read
-		}
-	}
-	d.mu.Unlock()
-	if full || !f.More {
-		d.leave(f.Stream)
-	}
-}
-
-func (d *door) ids() (out []uint64) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	for id := range d.open {
-		out = append(out, id)
-	}
-	return out
-}
-
-// leave ends a stream, once.
-func (d *door) leave(id uint64) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if in := d.open[id]; in != nil {
-		delete(d.open, id)
-		close(in)
-	}
+	d.streams.Take(f)
 }

@@ -5,7 +5,6 @@ package machine
 import (
 	"context"
 	"net"
-	"sync"
 
 	"berth/internal/socket"
 	"berth/providers"
@@ -20,44 +19,30 @@ type doors struct {
 	tell func(wire.Frame) error // to the guest; waits while it is paused
 	gone <-chan struct{}        // closed when the guest says nothing any more
 
-	mu   sync.Mutex
-	open map[uint64]chan []byte
+	streams wire.Streams
 }
 
 func newDoors(dir string, tell func(wire.Frame) error, gone <-chan struct{}) *doors {
-	return &doors{dir: dir, tell: tell, gone: gone, open: map[uint64]chan []byte{}}
+	return &doors{dir: dir, tell: tell, gone: gone}
 }
 
 // take is what the guest says to one stream, or the end of it. The first frame
 // of a number begins it. It waits for nobody.
 func (d *doors) take(f wire.Frame) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	in := d.open[f.Stream]
-	if in == nil {
-		if !f.More {
-			return
-		}
-		if d.dir == "" || len(d.open) >= wire.MaxDoors {
-			go d.end(f.Stream)
-			return
-		}
-		in = make(chan []byte, wire.MaxDoorChunks)
-		d.open[f.Stream] = in
-		go d.serve(f.Stream, in)
+	if d.streams.Take(f) || !f.More {
+		return
 	}
-	full := false
-	if len(f.Data) > 0 {
-		select {
-		case in <- f.Data:
-		default:
-			full = true
-		}
+	if d.dir == "" {
+		go d.end(f.Stream)
+		return
 	}
-	if full || !f.More {
-		delete(d.open, f.Stream)
-		close(in)
+	in, ok := d.streams.Begin(f.Stream)
+	if !ok {
+		go d.end(f.Stream)
+		return
 	}
+	go d.serve(f.Stream, in)
+	d.streams.Take(f)
 }
 
 // serve is one stream, from its first frame to its end.
@@ -102,12 +87,7 @@ func (d *doors) serve(id uint64, in <-chan []byte) {
 
 // end forgets a stream and tells the guest that it is over.
 func (d *doors) end(id uint64) {
-	d.mu.Lock()
-	if in := d.open[id]; in != nil {
-		delete(d.open, id)
-		close(in)
-	}
-	d.mu.Unlock()
+	d.streams.End(id)
 	_ = d.tell(wire.Frame{Do: wire.Door, Stream: id}) // a guest that can't be told has no streams
 }
 
