@@ -90,7 +90,7 @@ func New(ctx context.Context, o Options) (_ *Manager, err error) {
 	if err := checkLabels(o.Labels); err != nil {
 		return nil, err
 	}
-	if err := checkHosted(o.Hosted); err != nil {
+	if _, err := hostedOf(o.Hosted); err != nil { // before anything is opened
 		return nil, err
 	}
 	m := &Manager{opts: o, clock: steady.New(), ids: ids.New(), logger: o.Logger, ready: make(chan struct{}), asked: make(chan struct{})}

@@ -8,26 +8,28 @@ import (
 	"berth/providers/hosted"
 )
 
-// checkHosted refuses what can't be read as a provider on another machine, before
-// anything is opened.
-func checkHosted(specs []string) error {
+// hostedOf reads the providers on other machines.
+func hostedOf(specs []string) ([]hosted.Config, error) {
+	var out []hosted.Config
 	for _, spec := range specs {
-		if _, err := hosted.ParseSpec(spec); err != nil {
+		c, err := hosted.ParseSpec(spec)
+		if err != nil {
 			f := fault.From(err)
-			return badConfig("--hosted: %s", f.Message).WithHint("%s", f.Hint)
+			return nil, badConfig("--hosted: %s", f.Message).WithHint("%s", f.Hint)
 		}
+		out = append(out, c)
 	}
-	return nil
+	return out, nil
 }
 
 // openHosted registers the providers on other machines. Nothing is connected
 // yet: a manager starts while a provider is away.
 func openHosted(o Options, now func() time.Time) (bundles []providers.Bundle, closers []func() error, err error) {
-	for _, spec := range o.Hosted {
-		c, err := hosted.ParseSpec(spec)
-		if err != nil {
-			return bundles, closers, badConfig("--hosted: %s", fault.From(err).Message)
-		}
+	configs, err := hostedOf(o.Hosted)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, c := range configs {
 		c.Clock = now
 		d, err := hosted.New(c)
 		if err != nil {

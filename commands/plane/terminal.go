@@ -43,12 +43,13 @@ func (p *Plane) terminalOf(ctx context.Context, c *call, in commands.Named) (agg
 		return seat, nil, fault.New(fault.Unimplemented, "provider %s has no terminal: %s", provider, entry.Supports(providers.SurfaceTerminal).Reason).
 			WithOutcome(fault.NotExecuted).WithDetail(detailNoTerminal, "provider", provider).WithHint("`berth logs %s` shows what it printed", in.Name)
 	}
-	if s := seat.Status(); s == aggregates.StatusPaused {
+	if s := seat.Status(); s != aggregates.StatusRunning && !(s == aggregates.StatusUncertain && seat.Environment.Ref != "") {
+		hint := "`berth inspect %s` shows how it is"
+		if s == aggregates.StatusPaused {
+			hint = "`berth resume %s` lets it go on"
+		}
 		return seat, nil, fault.New(fault.FailedPrecondition, "%s is %s: its seat is not running", in.Name, s).
-			WithOutcome(fault.NotExecuted).WithDetail(detailNotRunning, "status", string(s)).WithHint("`berth resume %s` lets it go on", in.Name)
-	} else if s != aggregates.StatusRunning && !(s == aggregates.StatusUncertain && seat.Environment.Ref != "") {
-		return seat, nil, fault.New(fault.FailedPrecondition, "%s is %s: its seat is not running", in.Name, s).
-			WithOutcome(fault.NotExecuted).WithDetail(detailNotRunning, "status", string(s)).WithHint("`berth inspect %s` shows how it is", in.Name)
+			WithOutcome(fault.NotExecuted).WithDetail(detailNotRunning, "status", string(s)).WithHint(hint, in.Name)
 	}
 	return seat, entry.Terminal, nil
 }

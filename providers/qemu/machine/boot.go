@@ -302,7 +302,10 @@ func (s *supervisor) load(ctx context.Context, stream func(io.Writer) error) err
 	_ = s.Drop(s.start.name(FileMigration))
 	err = stream(c)
 	_ = c.Close()
-	for err == nil {
+	if err != nil {
+		return err
+	}
+	for {
 		status, err := s.mon.Status(ctx)
 		switch {
 		case err != nil:
@@ -314,5 +317,4 @@ func (s *supervisor) load(ctx context.Context, stream func(io.Writer) error) err
 		}
 		time.Sleep(2 * time.Millisecond)
 	}
-	return err
 }
